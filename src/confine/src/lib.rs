@@ -1,0 +1,7 @@
+//! Confinement: plan (data) → stage (applies it to itself) → measure (what really holds) → launch in two phases.
+//!
+//! `docs/confinement.md` says which layer rests on what; the order of the stage's steps is load-bearing.
+
+pub mod plan;
+
+pub use plan::Plan;

@@ -1,0 +1,40 @@
+//! `config.toml` (formats.md section 4): the keys that this version enforces; any other is a load error.
+
+use serde::{Deserialize, Serialize};
+
+use crate::confinement::Layer;
+
+/// Which cgroup back end limits are set with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CgroupChoice {
+    /// v1 where the host has its controllers, else none.
+    #[default]
+    Auto,
+    /// v1, or the start fails.
+    V1,
+    /// No limits; they are gaps.
+    None,
+}
+
+/// The owner's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Layers whose gaps do not stop a launch; the level stays what it is.
+    pub waive: Vec<Layer>,
+    /// First uid and number of uids that sandboxes use.
+    pub uid_range: (u32, u32),
+    /// Which cgroup back end to use.
+    pub cgroup: CgroupChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            waive: Vec::new(),
+            uid_range: (1_879_048_192, 65_536),
+            cgroup: CgroupChoice::Auto,
+        }
+    }
+}
