@@ -1,0 +1,1 @@
+//! Limits by cgroup v1.

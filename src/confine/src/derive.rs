@@ -1,0 +1,1 @@
+//! From profile, tool, grant, call and host to a plan.

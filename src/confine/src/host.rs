@@ -1,0 +1,1 @@
+//! Facts about the host that a plan needs.

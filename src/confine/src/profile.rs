@@ -1,0 +1,1 @@
+//! Profiles: what every sandbox of a kind looks like.
