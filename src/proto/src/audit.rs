@@ -126,10 +126,10 @@ pub enum ExitStatus {
 pub struct Usage {
     /// From the start of the tool to the empty sandbox, in milliseconds.
     pub wall_ms: u64,
-    /// User and system time of every process inside, in milliseconds.
-    pub cpu_ms: u64,
-    /// The largest resident set of one process inside, in KiB.
-    pub max_rss: u64,
+    /// User and system time of every process inside, in milliseconds; none when pid 1 was killed before it could say.
+    pub cpu_ms: Option<u64>,
+    /// The largest resident set of one process inside, in KiB; none when pid 1 was killed before it could say.
+    pub max_rss: Option<u64>,
 }
 
 /// What happened to a session.
