@@ -64,7 +64,7 @@ impl DecisionRecord {
 
 /// The arguments of a call as the log holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Arguments {
     /// In full.
     Text(String),
@@ -158,8 +158,9 @@ pub enum RoleEvent {
         /// Its status, if it is known.
         exit: Option<ExitStatus>,
     },
-    /// It ended too often and is not started again.
-    GivenUp,
+    /// It ended too often and is not started again. Braces, because serde takes unknown fields with a variant that
+    /// has none.
+    GivenUp {},
 }
 
 /// One thing that happened.

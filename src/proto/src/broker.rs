@@ -108,7 +108,12 @@ pub struct Prepared {
 
 /// Why no sandbox was prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "because", content = "reason", rename_all = "snake_case")]
+#[serde(
+    tag = "because",
+    content = "reason",
+    rename_all = "snake_case",
+    deny_unknown_fields
+)]
 pub enum RefuseReason {
     /// The generation is not the supervisor's: decide again.
     StaleGeneration,
