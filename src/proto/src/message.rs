@@ -208,7 +208,7 @@ impl Envelope {
                 glimpse => Err(DecodeError {
                     code: ErrorCode::BadMessage,
                     id: glimpse.ok().and_then(|glimpse| glimpse.id),
-                    detail: format!("not a message: {error}"),
+                    detail: format!("not a message: {}", presentable(&error)),
                 }),
             },
         }
@@ -223,6 +223,13 @@ impl Envelope {
         crate::frame::header(body.len())?;
         Ok(body)
     }
+}
+
+/// The error without what a hostile peer could make of it: it quotes names and values of the body, so that uncut the
+/// answer might not fit a frame, and unmasked a control character would reach the terminal of who reads it.
+fn presentable(error: &serde_json::Error) -> String {
+    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    error.to_string().chars().take(400).map(visible).collect()
 }
 
 fn bad_version(v: u64, id: Option<u64>) -> DecodeError {
