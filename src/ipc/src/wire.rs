@@ -1,8 +1,9 @@
 //! Raw frames over a Unix stream socket, with descriptors by SCM_RIGHTS (unix(7), formats.md section 1).
 //!
-//! Descriptors travel with the first byte of the frame that names them. The kernel never joins bytes before and
-//! after a message that carries descriptors, so a reader that asks for no more than one frame gets them with that
-//! frame. Whatever arrives at another place, or does not fit, is an error, and everything received is closed.
+//! Descriptors travel with the first byte of the frame that names them. The kernel never joins the bytes of such a
+//! message with what was sent after it, but it does with what was sent before; so the reader asks for the first byte
+//! of a frame alone, and for no more than one frame. Whatever arrives at another place, or does not fit, is an error,
+//! and everything received is closed.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -126,8 +127,13 @@ impl Wire {
     pub fn receive(&self) -> Result<Option<Frame>, WireError> {
         let mut head = [0; HEADER];
         let mut descriptors = Vec::new();
-        if !self.fill(&mut head, Some(&mut descriptors))? {
+        // The first byte alone, so that descriptors of a later byte cannot pass for its own.
+        let (first, rest) = head.split_at_mut(1);
+        if !self.fill(first, Some(&mut descriptors))? {
             return Ok(None);
+        }
+        if !self.fill(rest, None)? {
+            return Err(FrameError::Truncated.into());
         }
         let mut body = vec![0; frame::body_length(head)?];
         if !self.fill(&mut body, None)? {
