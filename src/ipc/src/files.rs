@@ -93,7 +93,7 @@ impl Files {
         let path = root.join(below);
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if absent(&error, &path) => return Ok(()),
             Err(source) => return Err(FilesError::Read { path, source }),
         };
         for entry in entries {
@@ -125,9 +125,7 @@ impl Files {
         };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && name == "config.toml" => {
-                return Ok(());
-            }
+            Err(error) if name == "config.toml" && absent(&error, &path) => return Ok(()),
             Err(error) => return Err(read(error)),
         };
         // A FIFO would make the read wait for ever.
@@ -195,6 +193,11 @@ impl Files {
         }
         Ok(files)
     }
+}
+
+/// Whether nothing stands at `path`; a symbolic link that leads nowhere is a mistake to be told, not an absent file.
+fn absent(error: &io::Error, path: &Path) -> bool {
+    error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err()
 }
 
 /// Cuts one length and that many bytes off the front of `rest`.
