@@ -156,7 +156,9 @@ impl Confinement {
     /// `Level::None` never passes, whatever is waived (protocol.md section 4).
     #[must_use]
     pub fn satisfies(&self, required: Level) -> bool {
-        let waived = self.gaps.iter().all(|gap| self.waived.contains(&gap.layer));
+        // A level below full without a gap to explain it is nothing that anybody could have waived.
+        let waived =
+            !self.gaps.is_empty() && self.gaps.iter().all(|gap| self.waived.contains(&gap.layer));
         self.level != Level::None && (self.level >= required || waived)
     }
 }
