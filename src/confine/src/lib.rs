@@ -6,8 +6,15 @@ pub mod cgroup;
 pub mod derive;
 pub mod describe;
 pub mod host;
+pub mod identity;
+pub mod launch;
+pub mod measure;
+pub mod message;
 pub mod plan;
 pub mod profile;
+pub mod resolve;
 pub mod seccomp;
+pub mod stage;
 
+pub use message::Step;
 pub use plan::Plan;

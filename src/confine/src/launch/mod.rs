@@ -1,0 +1,446 @@
+//! Launching in two phases: [`Launcher::prepare`] builds a sandbox up to its measurement, [`Prepared::start`] lets the
+//! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
+
+mod running;
+mod sandbox;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ipc::Wire;
+use ipc::wire::MAX_DESCRIPTORS;
+use proto::config::CgroupChoice;
+use proto::{Confinement, Layer};
+
+use crate::cgroup::{Backend, CgroupError};
+use crate::identity::{IdentityError, Mapper, Uid, Uids};
+use crate::measure::Inside;
+use crate::measure::judge::{Evidence, judge};
+use crate::measure::status::Status;
+use crate::message::{FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send};
+use crate::plan::{Identity, Plan};
+
+pub use running::{Ended, Killer, Running};
+use sandbox::Sandbox;
+
+/// How long the stage may take from its start to its report.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What every launch of one supervisor shares.
+#[derive(Debug, Clone)]
+pub struct LauncherOptions {
+    /// The stage's binary.
+    pub stage: PathBuf,
+    /// First uid and number of uids for sandboxes.
+    pub uid_range: (u32, u32),
+    /// Which cgroup back end to use.
+    pub cgroup: CgroupChoice,
+    /// The name of this supervisor's cgroups; one for each home.
+    pub name: String,
+    /// Layers whose gaps are waived.
+    pub waive: Vec<Layer>,
+}
+
+/// Why nothing can be launched at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LauncherError {
+    /// The stage's binary is not there.
+    #[error("{path}: {source}; boxmaker-stage is installed beside boxmaker")]
+    Stage {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel refuses what every launch needs.
+    #[error("cannot {what}: {source}")]
+    Kernel {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The cgroup back end cannot be used.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+}
+
+/// Why one sandbox was not built. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A step of the stage failed.
+    #[error("stage step {step}: {detail}")]
+    Step {
+        /// Which.
+        step: Step,
+        /// The object and the kernel's answer.
+        detail: String,
+    },
+    /// The stage ended or said something else than it should.
+    #[error("the stage {0}")]
+    Stage(String),
+    /// The stage could not be started.
+    #[error("cannot start the stage: {0}")]
+    Spawn(io::Error),
+    /// Talking to the stage failed.
+    #[error("the stage did not answer: {0}")]
+    Message(#[from] MessageError),
+    /// The cgroup could not be made.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// No identity could be had.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The caller gave another number of trees than the plan names.
+    #[error("the plan names {planned} trees, {given} were given")]
+    Trees {
+        /// In the plan.
+        planned: usize,
+        /// Given.
+        given: usize,
+    },
+    /// The plan cannot be hashed.
+    #[error("the plan has no canonical form: {0}")]
+    Plan(#[from] serde_json::Error),
+}
+
+/// A granted tree, held open.
+#[derive(Debug)]
+pub struct GrantedTree {
+    /// An `O_PATH` descriptor of its root.
+    pub descriptor: OwnedFd,
+    /// The user and group on whose behalf the sandbox works in it.
+    pub owner: (u32, u32),
+}
+
+/// The program's ends of its standard descriptors.
+#[derive(Debug)]
+pub struct StageStdio {
+    /// Standard input.
+    pub stdin: OwnedFd,
+    /// Standard output.
+    pub stdout: OwnedFd,
+    /// Standard error.
+    pub stderr: OwnedFd,
+}
+
+/// Whose uid a sandbox gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityChoice {
+    /// One that nobody uses now.
+    Fresh,
+    /// The one of a role, by its slot at the start of the range.
+    Slot(u32),
+}
+
+/// Builds sandboxes. One per process: it makes the process a subreaper, so that the inner stage becomes its child.
+#[derive(Debug)]
+pub struct Launcher {
+    options: LauncherOptions,
+    backend: Backend,
+    uids: Uids,
+    mapper: Mapper,
+    namespaces: Vec<(Layer, (u64, u64))>,
+    landlock_abi: u8,
+    next: AtomicU64,
+}
+
+impl Launcher {
+    /// Looks at the host and removes what an earlier supervisor of the same name left behind.
+    ///
+    /// # Errors
+    /// As [`LauncherError`].
+    pub fn new(options: LauncherOptions) -> Result<Self, LauncherError> {
+        let kernel = |what| move |source| LauncherError::Kernel { what, source };
+        std::fs::metadata(&options.stage).map_err(|source| LauncherError::Stage {
+            path: options.stage.clone(),
+            source,
+        })?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(io::Error::from)
+            .map_err(kernel("become a subreaper"))?;
+        let namespaces = NAMESPACES
+            .iter()
+            .map(|(name, layer)| {
+                let stat = rustix::fs::stat(format!("/proc/self/ns/{name}"))?;
+                Ok((*layer, (stat.st_dev, stat.st_ino)))
+            })
+            .collect::<io::Result<_>>()
+            .map_err(kernel("read /proc/self/ns"))?;
+        let backend = Backend::detect(options.cgroup, &options.name)?;
+        backend.clean()?;
+        Ok(Self {
+            uids: Uids::new(options.uid_range),
+            mapper: Mapper::new(options.stage.clone()),
+            landlock_abi: crate::stage::landlock_available(),
+            next: AtomicU64::new(0),
+            namespaces,
+            backend,
+            options,
+        })
+    }
+
+    /// The kernel's Landlock ABI as far as this build knows it, 0 for none.
+    #[must_use]
+    pub const fn landlock_abi(&self) -> u8 {
+        self.landlock_abi
+    }
+
+    /// Builds a sandbox up to its measurement. The program has not run when this returns.
+    ///
+    /// # Errors
+    /// As [`LaunchError`]; nothing of the sandbox is left.
+    pub fn prepare(
+        &self,
+        plan: Plan,
+        trees: Vec<GrantedTree>,
+        stdio: StageStdio,
+        choice: IdentityChoice,
+    ) -> Result<Prepared, LaunchError> {
+        let planned = plan.trees().count();
+        if planned != trees.len() {
+            return Err(LaunchError::Trees {
+                planned,
+                given: trees.len(),
+            });
+        }
+        let hash = plan.hash()?;
+        let uid = match choice {
+            IdentityChoice::Fresh => self.uids.fresh()?,
+            IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
+        };
+        let Owned {
+            identity,
+            trees,
+            shared,
+        } = self.own(&uid, trees)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let group = self.backend.create(&number.to_string(), &plan.limits)?;
+        let (near, far) = Wire::pair().map_err(LaunchError::Spawn)?;
+        near.stream()
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(LaunchError::Spawn)?;
+        let mut outer = self.spawn(far)?;
+        let spawned = self.outer(&near, &plan, &group);
+        let sandbox = match spawned {
+            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group, uid)),
+            Err(error) => {
+                // Whatever half is alive ends when its socket closes.
+                drop(near);
+                sandbox::remove(&group);
+                Err(error)
+            }
+        };
+        // The outer half ends by itself; once it has, the inner half is this process's child.
+        let ended = outer.wait().map_err(LaunchError::Spawn);
+        let sandbox = sandbox?;
+        ended?;
+        let (inside, namespaces) = self.inner(&sandbox, &plan, identity, stdio, &trees)?;
+        drop(trees);
+        let confinement = judge(&Evidence {
+            plan: &plan,
+            hash,
+            identity,
+            shared: shared.as_deref(),
+            inside: &inside,
+            outside: outside(sandbox.pid()),
+            namespaces: &self.compare(&namespaces),
+            limits: &sandbox.measure_limits(),
+            landlock_abi: self.landlock_abi,
+            waive: &self.options.waive,
+        });
+        Ok(Prepared {
+            sandbox,
+            confinement,
+            plan,
+        })
+    }
+
+    fn spawn(&self, far: Wire) -> Result<Child, LaunchError> {
+        Command::new(&self.options.stage)
+            .arg("outer")
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(far.into_stream())))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(LaunchError::Spawn)
+    }
+
+    /// Copies the trees and maps their owners to the sandbox's uid. Where a map is refused the sandbox takes the
+    /// owner's identity instead, and the reason becomes a gap.
+    fn own(&self, uid: &Uid, trees: Vec<GrantedTree>) -> Result<Owned, LaunchError> {
+        let mut identity = uid.identity();
+        let mut shared = None;
+        for _ in 0..2 {
+            let mut copies = Vec::new();
+            let mut refused = None;
+            for tree in &trees {
+                let copy = Mapper::copy(tree.descriptor.as_fd())?;
+                if let Err(reason) = self.mapper.map(copy.as_fd(), tree.owner, identity)? {
+                    refused.get_or_insert((tree.owner, reason));
+                }
+                copies.push(copy);
+            }
+            match refused {
+                Some(((uid, gid), reason)) if shared.is_none() => {
+                    identity = Identity { uid, gid };
+                    shared = Some(reason);
+                }
+                _ => {
+                    return Ok(Owned {
+                        identity,
+                        trees: copies,
+                        shared,
+                    });
+                }
+            }
+        }
+        Ok(Owned {
+            identity,
+            trees: Vec::new(),
+            shared,
+        })
+    }
+
+    fn outer(
+        &self,
+        wire: &Wire,
+        plan: &Plan,
+        group: &crate::cgroup::Group,
+    ) -> Result<(u32, OwnedFd), LaunchError> {
+        let (joins, files): (Vec<_>, Vec<_>) = group.join_files()?.into_iter().unzip();
+        let descriptors: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let message = ToStage::Outer {
+            namespaces: plan.namespaces.clone(),
+            files: plan.limits.files,
+            joins,
+        };
+        send(wire, &message, &descriptors)?;
+        match receive(wire)? {
+            (FromStage::Spawned { pid }, mut handle) if handle.len() == 1 => {
+                Ok((pid, handle.remove(0)))
+            }
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    fn inner(
+        &self,
+        sandbox: &Sandbox,
+        plan: &Plan,
+        identity: Identity,
+        stdio: StageStdio,
+        trees: &[OwnedFd],
+    ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
+        let own = self
+            .namespaces
+            .iter()
+            .find(|(layer, _)| *layer == Layer::Mount);
+        let message = ToStage::Inner(Box::new(Inner {
+            plan: plan.clone(),
+            identity,
+            trees: trees.len(),
+            mount_namespace: own.map_or(0, |(_, (_, inode))| *inode),
+            landlock_abi: self.landlock_abi,
+        }));
+        let StageStdio {
+            stdin,
+            stdout,
+            stderr,
+        } = &stdio;
+        send(
+            sandbox.wire(),
+            &message,
+            &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+        )?;
+        for some in trees.chunks(MAX_DESCRIPTORS) {
+            let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(AsFd::as_fd).collect();
+            send(sandbox.wire(), &ToStage::Trees {}, &descriptors)?;
+        }
+        match receive(sandbox.wire())? {
+            (FromStage::Report(inside), namespaces) => Ok((inside, namespaces)),
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// Whether each namespace that the stage showed is another one than this process's.
+    fn compare(&self, shown: &[OwnedFd]) -> Vec<(Layer, Result<(), String>)> {
+        let same = |(layer, own): &(Layer, (u64, u64)), shown: &OwnedFd| {
+            let result = match rustix::fs::fstat(shown) {
+                Ok(stat) if (stat.st_dev, stat.st_ino) == *own => {
+                    Err("it is in the supervisor's namespace".to_owned())
+                }
+                Ok(_) => Ok(()),
+                Err(errno) => Err(format!("its namespace cannot be read: {errno}")),
+            };
+            (*layer, result)
+        };
+        self.namespaces
+            .iter()
+            .zip(shown)
+            .map(|(own, shown)| same(own, shown))
+            .collect()
+    }
+}
+
+/// Trees as the stage gets them, and who it is to be.
+struct Owned {
+    identity: Identity,
+    trees: Vec<OwnedFd>,
+    shared: Option<String>,
+}
+
+fn unexpected(message: FromStage) -> LaunchError {
+    match message {
+        FromStage::Failed { step, detail } => LaunchError::Step { step, detail },
+        other => LaunchError::Stage(format!("said something out of turn: {other:?}")),
+    }
+}
+
+fn outside(pid: u32) -> Result<Status, String> {
+    let path = format!("/proc/{pid}/status");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    Status::parse(&text).map_err(|error| error.to_string())
+}
+
+/// A sandbox that stands and was measured, and in which nothing has run. Dropping it removes it.
+#[derive(Debug)]
+pub struct Prepared {
+    sandbox: Sandbox,
+    confinement: Confinement,
+    plan: Plan,
+}
+
+impl Prepared {
+    /// What was measured.
+    #[must_use]
+    pub const fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The process id of the sandbox's pid 1 as this process sees it.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.sandbox.pid()
+    }
+
+    /// Lets the program start.
+    ///
+    /// # Errors
+    /// The stage is gone; so is the sandbox.
+    pub fn start(self) -> Result<Running, LaunchError> {
+        send(self.sandbox.wire(), &ToStage::Start {}, &[])?;
+        Running::new(self.sandbox).map_err(LaunchError::Spawn)
+    }
+}

@@ -1,0 +1,291 @@
+//! The judgement: what was read inside, outside and of the cgroups, turned into layers and gaps. Pure; it sees no
+//! process and no file.
+
+use proto::{Asserted, Confinement, Gap, Hash32, Layer, Level};
+
+use super::canary::UNPROVABLE;
+use super::status::{CAPABILITY_LINES, Status};
+use super::{Inside, SeenMount};
+use crate::plan::{Identity, Mount, Plan};
+use crate::stage::{DEVICES, SECURE_BITS};
+
+/// Everything that was read.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// What was asked for.
+    pub plan: &'a Plan,
+    /// Its hash.
+    pub hash: Hash32,
+    /// The uid and gid that were allotted.
+    pub identity: Identity,
+    /// Why the uid is not the sandbox's alone, if it is not.
+    pub shared: Option<&'a str>,
+    /// What the stage read of itself.
+    pub inside: &'a Inside,
+    /// What the launcher read of it, or why it could not.
+    pub outside: Result<Status, String>,
+    /// Per namespace layer, whether it is another one than the launcher's.
+    pub namespaces: &'a [(Layer, Result<(), String>)],
+    /// Per limit layer, whether the cgroup holds it.
+    pub limits: &'a [(Layer, Result<(), String>)],
+    /// The kernel's Landlock ABI.
+    pub landlock_abi: u8,
+    /// The layers whose gaps the configuration waives.
+    pub waive: &'a [Layer],
+}
+
+/// Builds the outcome of a launch from the evidence.
+#[must_use]
+pub fn judge(evidence: &Evidence<'_>) -> Confinement {
+    let mut layers = Vec::new();
+    let mut gaps = Vec::new();
+    for layer in Layer::ALL {
+        match holds(*layer, evidence) {
+            Ok(()) => layers.push(*layer),
+            Err(reason) => gaps.push(Gap {
+                layer: *layer,
+                reason,
+            }),
+        }
+    }
+    let asserted = UNPROVABLE
+        .iter()
+        .filter(|(layer, _)| layers.contains(layer))
+        .map(|(layer, what)| Asserted {
+            layer: *layer,
+            what: (*what).to_owned(),
+        })
+        .collect();
+    let waived = gaps
+        .iter()
+        .map(|gap| gap.layer)
+        .filter(|layer| evidence.waive.contains(layer));
+    Confinement {
+        level: level(&gaps),
+        asserted,
+        waived: waived.collect(),
+        landlock_abi: evidence.landlock_abi,
+        plan: evidence.hash,
+        layers,
+        gaps,
+    }
+}
+
+/// The level that the gaps leave (architecture.md section 4.1): without held privileges, calls or files nothing is
+/// left to rely on.
+fn level(gaps: &[Gap]) -> Level {
+    let missing = |layer| gaps.iter().any(|gap| gap.layer == layer);
+    let files = missing(Layer::LandlockFs) && missing(Layer::Mount);
+    if missing(Layer::Caps) || missing(Layer::Nnp) || missing(Layer::Seccomp) || files {
+        Level::None
+    } else if gaps.is_empty() {
+        Level::Full
+    } else {
+        Level::Partial
+    }
+}
+
+fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
+    let inside = evidence.inside;
+    match layer {
+        Layer::Mount | Layer::Pid | Layer::Net | Layer::Ipc | Layer::Uts | Layer::CgroupNs => {
+            find(evidence.namespaces, layer, "its namespace was not shown")
+        }
+        Layer::Memory | Layer::Pids | Layer::Cpu => {
+            find(evidence.limits, layer, "no cgroup was made")
+        }
+        Layer::Uid => uid(evidence),
+        Layer::Caps => capabilities(inside),
+        Layer::Nnp => require(inside.status.no_new_privs, || {
+            "the bit is not set".to_owned()
+        }),
+        Layer::Seccomp => seccomp(inside),
+        Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
+            tried(layer, inside, evidence.landlock_abi)
+        }
+        Layer::Descriptors => require(inside.descriptors.is_empty(), || {
+            format!(
+                "open besides the planned ones: {}",
+                inside.descriptors.join(", ")
+            )
+        }),
+        Layer::Terminal => {
+            require(inside.session == inside.pid, || {
+                "it is in a terminal session of somebody else".to_owned()
+            })?;
+            require(inside.terminal == 0, || {
+                "it has a controlling terminal".to_owned()
+            })
+        }
+        Layer::Rlimits => limits(evidence),
+        Layer::Dumpable => require(!inside.dumpable, || {
+            "it can be traced by its own uid".to_owned()
+        }),
+        Layer::ParentDeath => require(inside.parent_death == Some(9), || {
+            "no signal ends it when the supervisor ends".to_owned()
+        }),
+        Layer::MountFlags => mounts(&evidence.plan.mounts, &inside.mounts),
+        Layer::Outside => outside(evidence),
+    }
+}
+
+fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(reason()) }
+}
+
+fn find(read: &[(Layer, Result<(), String>)], layer: Layer, absent: &str) -> Result<(), String> {
+    let found = read.iter().find(|(of, _)| *of == layer);
+    found.map_or_else(|| Err(absent.to_owned()), |(_, result)| result.clone())
+}
+
+fn uid(evidence: &Evidence<'_>) -> Result<(), String> {
+    let Identity { uid, gid } = evidence.identity;
+    let status = &evidence.inside.status;
+    if let Some(reason) = evidence.shared {
+        return Err(format!("shared-uid: {reason}"));
+    }
+    require(status.uid == [uid; 4], || {
+        format!("uids are {:?}, not {uid}", status.uid)
+    })?;
+    require(status.gid == [gid; 4], || {
+        format!("gids are {:?}, not {gid}", status.gid)
+    })?;
+    require(status.groups.is_empty(), || {
+        format!("it is in groups {:?}", status.groups)
+    })?;
+    let foreign = evidence.inside.owners.iter().find(|owner| **owner != uid);
+    foreign.map_or(Ok(()), |owner| {
+        Err(format!("a granted tree still belongs to uid {owner}"))
+    })
+}
+
+fn capabilities(inside: &Inside) -> Result<(), String> {
+    for (set, name) in inside.status.capabilities.iter().zip(CAPABILITY_LINES) {
+        require(*set == 0, || format!("{name} is {set:016x}"))?;
+    }
+    let locked = inside.secure_bits & SECURE_BITS.bits() == SECURE_BITS.bits();
+    require(locked, || {
+        format!("secure bits are {:#x}", inside.secure_bits)
+    })
+}
+
+fn seccomp(inside: &Inside) -> Result<(), String> {
+    let mode = inside.status.seccomp;
+    require(mode == 2, || format!("seccomp mode is {mode}, not 2"))?;
+    tried(Layer::Seccomp, inside, 0)?;
+    inside.foreign.clone().map_or(Ok(()), Err)
+}
+
+/// Every canary of the layer was refused by it.
+fn tried(layer: Layer, inside: &Inside, abi: u8) -> Result<(), String> {
+    let mut of_layer = inside
+        .tried
+        .iter()
+        .filter(|tried| tried.layer == layer)
+        .peekable();
+    require(of_layer.peek().is_some(), || "nothing was tried".to_owned())?;
+    let failed: Vec<String> = of_layer
+        .filter(|tried| !tried.proven)
+        .map(|tried| {
+            format!(
+                "{} ({} before, {} after)",
+                tried.what,
+                name(tried.before),
+                name(tried.after)
+            )
+        })
+        .collect();
+    let kernel = match abi {
+        0 if layer != Layer::Seccomp => "this kernel offers no Landlock; ".to_owned(),
+        0 => String::new(),
+        abi => format!("Landlock ABI {abi}; "),
+    };
+    require(failed.is_empty(), || {
+        format!("{kernel}not refused: {}", failed.join(", "))
+    })
+}
+
+fn name(errno: i32) -> String {
+    match errno {
+        0 => "allowed".to_owned(),
+        errno => format!("{:?}", nix::errno::Errno::from_raw(errno)),
+    }
+}
+
+fn limits(evidence: &Evidence<'_>) -> Result<(), String> {
+    let files = Some(u64::from(evidence.plan.limits.files));
+    let Inside {
+        core, files: seen, ..
+    } = evidence.inside;
+    require(*core == (Some(1), Some(1)), || {
+        format!("core limit is {core:?}, not 1")
+    })?;
+    require(*seen == (files, files), || {
+        format!("descriptor limit is {seen:?}, not {files:?}")
+    })
+}
+
+fn outside(evidence: &Evidence<'_>) -> Result<(), String> {
+    let seen = evidence.outside.as_ref().map_err(Clone::clone)?;
+    let told = &evidence.inside.status;
+    // The ids of the first user namespace are the same inside and outside as long as the sandbox has none of its own.
+    require(seen == told, || {
+        format!("outside {seen:?}, inside {told:?}")
+    })
+}
+
+/// The mount flags that matter, and the options that show them.
+fn expected(mounts: &[Mount]) -> Vec<(&str, Vec<&'static str>)> {
+    const DATA: [&str; 3] = ["nosuid", "nodev", "noexec"];
+    let with = |more: &[&'static str]| [&DATA[..], more].concat();
+    let mut expected = vec![("/", with(&["ro"]))];
+    for mount in mounts {
+        match mount {
+            Mount::View { path, .. } => expected.push((path, vec!["nosuid", "nodev", "ro"])),
+            Mount::Link { .. } => {}
+            Mount::Proc => expected.push(("/proc", with(&["ro"]))),
+            Mount::Devices => {
+                expected.push(("/dev", with(&["ro"])));
+                for name in DEVICES {
+                    expected.push((name, vec!["nosuid", "noexec", "ro"]));
+                }
+            }
+            Mount::Scratch { .. } => expected.push(("/tmp", DATA.to_vec())),
+            Mount::Tree {
+                path, access, exec, ..
+            } => {
+                let mut flags = vec!["nosuid", "nodev"];
+                flags.extend((!exec).then_some("noexec"));
+                flags.extend((!access.writes()).then_some("ro"));
+                expected.push((path, flags));
+            }
+        }
+    }
+    expected
+}
+
+/// The mounts are exactly the planned ones, each with its flags.
+fn mounts(planned: &[Mount], seen: &[SeenMount]) -> Result<(), String> {
+    let expected = expected(planned);
+    let is = |path: &str, planned: &str| match DEVICES.contains(&planned) {
+        true => path.strip_prefix("/dev/") == Some(planned),
+        false => path == planned,
+    };
+    for SeenMount { path, options } in seen {
+        let Some((_, flags)) = expected.iter().find(|(planned, _)| is(path, planned)) else {
+            return Err(format!("{path} is mounted and not planned"));
+        };
+        let lacking = flags
+            .iter()
+            .find(|flag| !options.iter().any(|option| option == *flag));
+        if let Some(flag) = lacking {
+            return Err(format!("{path} is not {flag}"));
+        }
+    }
+    let absent = expected
+        .iter()
+        .find(|(planned, _)| !seen.iter().any(|one| is(&one.path, planned)));
+    absent.map_or(Ok(()), |(path, _)| {
+        Err(format!("{path} is planned and not mounted"))
+    })
+}

@@ -1,0 +1,105 @@
+//! The inner half: pid 1 of the sandbox. Its one function is the list of steps from the new root to the report.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+
+use ipc::Wire;
+use rustix::fs::{Mode, OFlags};
+
+use super::{At, StageError, Steps, landlock, mounts, privileges, run};
+use crate::measure::Readings;
+use crate::measure::canary::Canaries;
+use crate::message::{FromStage, Inner, NAMESPACES, Step, ToStage, receive, send};
+
+pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
+    steps.take(Step::Session, || {
+        rustix::process::setsid()
+            .map(drop)
+            .at(Step::Session, "setsid")
+    })?;
+    let (inner, stdio, trees) = receive_all(wire)?;
+    let Inner {
+        plan,
+        identity,
+        mount_namespace,
+        landlock_abi,
+        ..
+    } = *inner;
+    let namespaces = open_namespaces()?;
+
+    mounts::build(&plan.mounts, trees, identity, mount_namespace)?;
+    steps.take(Step::RootFlags, mounts::seal)?;
+    let canary_root = mounts::detached()?;
+    mounts::pivot(steps)?;
+    steps.take(Step::Hostname, || {
+        nix::unistd::sethostname(&plan.hostname).at(Step::Hostname, &plan.hostname)
+    })?;
+    // Opened while everything can still be opened: what they read later is the state of that moment.
+    let readings = Readings::open().at(Step::Report, "/proc/self")?;
+    let rules = landlock::open(&plan.landlock)?;
+    let filter = crate::seccomp::compile(&plan.seccomp.sets).at(Step::Seccomp, "compile")?;
+    if filter.hash() != plan.seccomp.programs {
+        return Err("not the programs that the plan names").at(Step::Seccomp, "compile");
+    }
+    let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "tmpfs")?;
+
+    privileges::drop_all(identity, steps)?;
+    canaries.before();
+    steps.take(Step::NoNewPrivs, || {
+        rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
+    })?;
+    let reaper = run::Reaper::new()?;
+    landlock::restrict(rules, landlock_abi, steps)?;
+    canaries.after_landlock();
+    steps.take(Step::Seccomp, || {
+        filter.install().at(Step::Seccomp, "install")
+    })?;
+
+    let tried = canaries.after_seccomp();
+    let known: Vec<BorrowedFd<'_>> = namespaces
+        .iter()
+        .chain(&stdio)
+        .map(AsFd::as_fd)
+        .chain([wire.as_fd(), reaper.as_fd()])
+        .collect();
+    let inside = readings.read(tried, &plan, &filter, &known);
+    let inside = inside.at(Step::Report, "/proc/self")?;
+    let descriptors: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
+    send(wire, &FromStage::Report(Box::new(inside)), &descriptors).at(Step::Report, "send")?;
+    drop(namespaces);
+    run::wait_and_start(wire, &plan.program, stdio, reaper)
+}
+
+/// The plan, the program's standard descriptors, the granted trees.
+type Inputs = (Box<Inner>, Vec<OwnedFd>, Vec<OwnedFd>);
+
+/// Receives the plan with the program's standard descriptors, and every tree.
+fn receive_all(wire: &Wire) -> Result<Inputs, StageError> {
+    let step = Step::ReceiveTrees;
+    let message = receive(wire).at(step, "standard input")?;
+    let (ToStage::Inner(inner), stdio) = message else {
+        return Err("another message came first").at(step, "standard input");
+    };
+    if stdio.len() != 3 {
+        return Err(format!("{} came, not 3", stdio.len())).at(step, "standard descriptors");
+    }
+    let mut trees = Vec::new();
+    while trees.len() < inner.trees {
+        match receive(wire).at(step, "standard input")? {
+            (ToStage::Trees {}, more) if !more.is_empty() => trees.extend(more),
+            _ => return Err("another message came between").at(step, "trees"),
+        }
+    }
+    Ok((inner, stdio, trees))
+}
+
+fn open_namespaces() -> Result<Vec<OwnedFd>, StageError> {
+    NAMESPACES
+        .iter()
+        .map(|(name, _)| {
+            let path = format!("/proc/self/ns/{name}");
+            rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                .at(Step::OpenNamespaces, path)
+        })
+        .collect()
+}

@@ -1,0 +1,144 @@
+//! The outer half: leaves the supervisor's namespaces and starts the inner half, which enters them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use ipc::Wire;
+use nix::sched::CloneFlags;
+use proto::Layer;
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit};
+
+use super::{At, StageError, Steps};
+use crate::message::{FromStage, Step, ToStage, receive, send};
+use crate::plan::Namespace;
+
+pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
+    steps.take(Step::CloseDescriptors, || close_descriptors(wire))?;
+    let message = receive(wire).at(Step::ReceivePlan, "standard input")?;
+    let (
+        ToStage::Outer {
+            namespaces,
+            files,
+            joins,
+        },
+        groups,
+    ) = message
+    else {
+        return Err("another message came first").at(Step::ReceivePlan, "standard input");
+    };
+    for (layer, group) in joins.into_iter().zip(groups) {
+        let step = match layer {
+            Layer::Memory => Step::JoinMemory,
+            Layer::Pids => Step::JoinPids,
+            _ => Step::JoinCpu,
+        };
+        steps.take(step, || {
+            fs::File::from(group)
+                .write_all(b"0")
+                .at(step, "cgroup.procs")
+        })?;
+    }
+    steps.take(Step::Limits, || limits(files))?;
+    for (namespace, flag, step) in NAMESPACES {
+        if namespaces.contains(namespace) {
+            steps.take(*step, || nix::sched::unshare(*flag).at(*step, "unshare"))?;
+        }
+    }
+    spawn(wire)
+}
+
+const NAMESPACES: &[(Namespace, CloneFlags, Step)] = &[
+    (
+        Namespace::Cgroup,
+        CloneFlags::CLONE_NEWCGROUP,
+        Step::UnshareCgroup,
+    ),
+    (Namespace::Ipc, CloneFlags::CLONE_NEWIPC, Step::UnshareIpc),
+    (Namespace::Uts, CloneFlags::CLONE_NEWUTS, Step::UnshareUts),
+    (Namespace::Net, CloneFlags::CLONE_NEWNET, Step::UnshareNet),
+    (
+        Namespace::Mount,
+        CloneFlags::CLONE_NEWNS,
+        Step::UnshareMount,
+    ),
+    (Namespace::Pid, CloneFlags::CLONE_NEWPID, Step::UnsharePid),
+];
+
+/// Closes everything above standard error but the stage's own handle on its socket.
+fn close_descriptors(wire: &Wire) -> Result<(), StageError> {
+    let step = Step::CloseDescriptors;
+    let own = wire.as_fd().as_raw_fd();
+    let mut open = Vec::new();
+    for entry in fs::read_dir("/proc/self/fd").at(step, "/proc/self/fd")? {
+        let name = entry.at(step, "/proc/self/fd")?.file_name();
+        open.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    for descriptor in open {
+        if descriptor > 2 && descriptor != own {
+            // The directory's own descriptor is in the list and gone already: EBADF is no fault.
+            match nix::unistd::close(descriptor) {
+                Ok(()) | Err(nix::errno::Errno::EBADF) => {}
+                Err(errno) => return Err(errno).at(step, format_args!("descriptor {descriptor}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn limits(files: u32) -> Result<(), StageError> {
+    let step = Step::Limits;
+    // A core limit of 0 still runs a piped core_pattern; 1 does not. Without CAP_SYS_RESOURCE a hard limit cannot be
+    // raised: EPERM keeps what is there, and the measurement says what that is.
+    for (resource, value) in [(Resource::Core, 1), (Resource::Nofile, u64::from(files))] {
+        let limit = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        match rustix::process::setrlimit(resource, limit) {
+            Ok(()) | Err(rustix::io::Errno::PERM) => {}
+            Err(errno) => return Err(errno).at(step, format_args!("{resource:?}")),
+        }
+    }
+    fs::write("/proc/self/oom_score_adj", "1000").at(step, "oom_score_adj")
+}
+
+fn spawn(wire: &Wire) -> Result<ExitCode, StageError> {
+    let step = Step::SpawnInner;
+    let stdin = wire
+        .as_fd()
+        .try_clone_to_owned()
+        .at(step, "standard input")?;
+    let name = std::env::args_os().next().unwrap_or_default();
+    let child = Command::new("/proc/self/exe")
+        .arg0(name)
+        .arg("inner")
+        .env_clear()
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .at(step, "/proc/self/exe")?;
+    let pid = Pid::from_child(&child);
+    let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).at(step, "pidfd")?;
+    send(
+        wire,
+        &FromStage::Spawned { pid: child.id() },
+        &[handle.as_fd()],
+    )
+    .at(step, "report")?;
+    // The launcher is a subreaper, so the inner stage is its child from now on.
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Enters a user namespace and holds it until the launcher, which writes its maps, has taken a descriptor.
+pub(super) fn hold_user_namespace(wire: &Wire) -> Result<ExitCode, StageError> {
+    let step = Step::UnshareMount;
+    nix::sched::unshare(CloneFlags::CLONE_NEWUSER).at(step, "unshare user")?;
+    send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
+    let ended: io::Result<_> = wire.receive().map_err(io::Error::other);
+    ended.at(step, "standard input")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,178 @@
+//! Launching without the rest of the system: a launcher over a stage, a plan for a program of this host, pipes to it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use confine::launch::{Launcher, LauncherOptions, StageStdio};
+use confine::plan::{Access, LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
+use proto::config::CgroupChoice;
+use proto::{Hash32, Layer, Level};
+
+/// A launcher over the stage at `stage`, with cgroups of its own.
+///
+/// # Panics
+/// The host refuses it.
+#[must_use]
+pub fn launcher(stage: &Path, name: &str) -> Launcher {
+    launcher_with(stage, name, Vec::new())
+}
+
+/// The same, with layers whose gaps are waived.
+///
+/// # Panics
+/// The host refuses it.
+#[must_use]
+pub fn launcher_with(stage: &Path, name: &str, waive: Vec<Layer>) -> Launcher {
+    Launcher::new(LauncherOptions {
+        stage: stage.to_owned(),
+        uid_range: (1_879_048_192, 65_536),
+        cgroup: CgroupChoice::Auto,
+        name: format!("test-{name}-{}", std::process::id()),
+        waive,
+    })
+    .unwrap()
+}
+
+/// A plan that runs `argv` with the host's `/usr` in view.
+///
+/// # Panics
+/// The base set does not compile.
+#[must_use]
+pub fn plan(argv: &[&str]) -> Plan {
+    let mut mounts = Vec::new();
+    let mut landlock = Vec::new();
+    for path in ["/usr", "/bin", "/lib", "/lib64"] {
+        match std::fs::read_link(path) {
+            Ok(target) => mounts.push(Mount::Link {
+                path: path.to_owned(),
+                target: target.to_string_lossy().into_owned(),
+            }),
+            Err(_) if Path::new(path).is_dir() => {
+                mounts.push(Mount::View {
+                    path: path.to_owned(),
+                    directory: true,
+                });
+                landlock.push(LandlockRule {
+                    path: path.to_owned(),
+                    rule: Rule::Execute,
+                });
+            }
+            Err(_) => {}
+        }
+    }
+    mounts.extend([Mount::Proc, Mount::Devices]);
+    mounts.push(Mount::Scratch {
+        bytes: 1 << 20,
+        inodes: 64,
+    });
+    landlock.push(LandlockRule {
+        path: "/proc".to_owned(),
+        rule: Rule::Read,
+    });
+    landlock.push(LandlockRule {
+        path: "/tmp".to_owned(),
+        rule: Rule::Scratch,
+    });
+    for device in ["null", "zero", "full"] {
+        landlock.push(LandlockRule {
+            path: format!("/dev/{device}"),
+            rule: Rule::Device,
+        });
+    }
+    let sets = vec!["base".to_owned()];
+    let programs = confine::seccomp::compile(&sets).unwrap().hash();
+    Plan {
+        profile: "test".to_owned(),
+        namespaces: vec![
+            Namespace::Mount,
+            Namespace::Pid,
+            Namespace::Net,
+            Namespace::Ipc,
+            Namespace::Uts,
+            Namespace::Cgroup,
+        ],
+        hostname: "box".to_owned(),
+        mounts,
+        landlock,
+        seccomp: Seccomp { sets, programs },
+        limits: Limits {
+            memory: 64 << 20,
+            pids: 32,
+            cpu: 100,
+            files: 64,
+            wall_ms: 30_000,
+        },
+        program: Program {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            cwd: "/".to_owned(),
+            input: Hash32::ZERO,
+        },
+        required: Level::Full,
+    }
+}
+
+/// Adds a granted tree and its Landlock rule.
+pub fn grant(plan: &mut Plan, path: &Path, directory: bool, access: Access) {
+    let path = path.to_string_lossy().into_owned();
+    plan.landlock.push(LandlockRule {
+        path: path.clone(),
+        rule: Rule::Tree(access),
+    });
+    plan.mounts.push(Mount::Tree {
+        path,
+        directory,
+        access,
+        exec: false,
+    });
+}
+
+/// The launcher's ends of the program's standard output and error.
+#[derive(Debug)]
+pub struct Output {
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Output {
+    /// Reads both to their ends.
+    ///
+    /// # Panics
+    /// The program wrote something else than UTF-8.
+    #[must_use]
+    pub fn read(self) -> (String, String) {
+        let read = |end: OwnedFd| {
+            let mut text = String::new();
+            File::from(end).read_to_string(&mut text).unwrap();
+            text
+        };
+        let stderr = std::thread::spawn(move || read(self.stderr));
+        (read(self.stdout), stderr.join().unwrap())
+    }
+}
+
+/// Standard descriptors for a program that reads nothing.
+///
+/// # Panics
+/// There are no descriptors left.
+#[must_use]
+pub fn stdio() -> (StageStdio, Output) {
+    let flags = rustix::pipe::PipeFlags::CLOEXEC;
+    let (out_read, stdout) = rustix::pipe::pipe_with(flags).unwrap();
+    let (err_read, stderr) = rustix::pipe::pipe_with(flags).unwrap();
+    let stdin = OwnedFd::from(File::open("/dev/null").unwrap());
+    (
+        StageStdio {
+            stdin,
+            stdout,
+            stderr,
+        },
+        Output {
+            stdout: out_read,
+            stderr: err_read,
+        },
+    )
+}
