@@ -25,8 +25,10 @@ pub enum WireError {
     /// The frame itself is wrong, or the stream failed.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The control data did not fit: the sender passed too many descriptors.
-    #[error("more than {MAX_DESCRIPTORS} descriptors came with one frame")]
+    /// The control data did not fit: the sender passed too many descriptors, or this process may not open as many.
+    #[error(
+        "more descriptors came with one frame than the {MAX_DESCRIPTORS} allowed, or than this process may open"
+    )]
     TooManyDescriptors,
     /// Descriptors came with a later byte than the first of a frame.
     #[error("descriptors came in the middle of a frame")]

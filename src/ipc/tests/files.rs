@@ -1,0 +1,271 @@
+//! The configuration directory: read from disk, sealed into memory, read back.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what a test takes for granted may end it"
+)]
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use ipc::files::MAX_FILE;
+use ipc::{Files, FilesError};
+use proptest::prelude::*;
+use rustix::fs::{MemfdFlags, SealFlags};
+
+fn put(directory: &Path, name: &str, bytes: &[u8]) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn names(files: &Files) -> Vec<&str> {
+    files.0.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_files_of_a_configuration_are_read_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in [
+        "config.toml",
+        "grants/a.toml",
+        "tools/b.toml",
+        "profiles/tools/c.toml",
+        "profiles/d.toml",
+        "grants/deeper/e.toml",
+        "grants/f.toml.bak",
+        "grants/README",
+        "notes/g.toml",
+        "h.toml",
+    ] {
+        put(directory.path(), name, name.as_bytes());
+    }
+    let files = Files::read(directory.path()).unwrap();
+    let taken = [
+        "config.toml",
+        "grants/a.toml",
+        "profiles/d.toml",
+        "profiles/tools/c.toml",
+        "tools/b.toml",
+    ];
+    assert_eq!(names(&files), taken);
+    assert!(files.0.iter().all(|(name, bytes)| name.as_bytes() == bytes));
+}
+
+#[test]
+fn an_empty_configuration_is_one_and_a_missing_one_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(Files::read(directory.path()).unwrap(), Files::default());
+    let missing = directory.path().join("nowhere");
+    let error = Files::read(&missing).unwrap_err();
+    assert!(
+        matches!(&error, FilesError::Read { path, .. } if *path == missing),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_fifo_is_refused_without_waiting_for_a_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "grants/a.toml", b"");
+    assert!(Files::read(directory.path()).is_ok());
+    let fifo = directory.path().join("grants/x.toml");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )
+    .unwrap();
+    let (done, answer) = mpsc::channel();
+    let root = directory.path().to_owned();
+    std::thread::spawn(move || done.send(Files::read(&root)));
+    let error = answer
+        .recv_timeout(Duration::from_secs(30))
+        .unwrap()
+        .unwrap_err();
+    assert!(
+        matches!(&error, FilesError::Kind { path } if *path == fifo),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir_all(directory.path().join("tools/x.toml")).unwrap();
+    let error = Files::read(directory.path()).unwrap_err();
+    assert!(matches!(error, FilesError::Kind { .. }), "{error}");
+}
+
+#[test]
+fn a_file_may_have_a_mebibyte_and_not_a_byte_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let longest = vec![b'#'; usize::try_from(MAX_FILE).unwrap()];
+    put(directory.path(), "grants/a.toml", &longest);
+    assert_eq!(
+        Files::read(directory.path()).unwrap().0["grants/a.toml"],
+        longest
+    );
+    put(
+        directory.path(),
+        "grants/a.toml",
+        &[longest.as_slice(), b"#"].concat(),
+    );
+    let error = Files::read(directory.path()).unwrap_err();
+    assert!(
+        matches!(error, FilesError::TooLarge { bytes, .. } if bytes == MAX_FILE + 1),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_name_that_is_no_plain_utf_8_is_refused() {
+    for bad in [&b"caf\xe9.toml"[..], b"a\nb.toml", b"a\x1b[2J.toml"] {
+        let directory = tempfile::tempdir().unwrap();
+        put(directory.path(), "grants/caf\u{e9}.toml", b"");
+        assert_eq!(
+            names(&Files::read(directory.path()).unwrap()),
+            ["grants/caf\u{e9}.toml"]
+        );
+        fs::write(
+            directory.path().join("grants").join(OsStr::from_bytes(bad)),
+            b"",
+        )
+        .unwrap();
+        let error = Files::read(directory.path()).unwrap_err();
+        assert!(matches!(error, FilesError::Name { .. }), "{error}");
+        assert!(!error.to_string().contains(char::is_control));
+    }
+}
+
+#[test]
+fn a_link_is_followed_and_one_that_leads_nowhere_is_an_error() {
+    for name in ["config.toml", "grants/a.toml", "grants", "profiles"] {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(directory.path().join("elsewhere"), &place).unwrap();
+        let error = Files::read(directory.path()).unwrap_err();
+        assert!(
+            matches!(&error, FilesError::Read { path, .. } if *path == place),
+            "{name}: {error}"
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "store/a.toml", b"linked");
+    symlink("store", directory.path().join("grants")).unwrap();
+    symlink("store/a.toml", directory.path().join("config.toml")).unwrap();
+    assert_eq!(
+        names(&Files::read(directory.path()).unwrap()),
+        ["config.toml", "grants/a.toml"]
+    );
+}
+
+#[test]
+fn sealed_files_cannot_be_changed_by_who_holds_them() {
+    let files = Files(BTreeMap::from([(
+        "config.toml".into(),
+        b"waive = []".to_vec(),
+    )]));
+    let memory = files.seal().unwrap();
+    let mut file = fs::File::from(memory.try_clone().unwrap());
+    assert_eq!(
+        file.write_all(b"x").unwrap_err().kind(),
+        std::io::ErrorKind::PermissionDenied
+    );
+    assert_eq!(
+        file.set_len(1).unwrap_err().kind(),
+        std::io::ErrorKind::PermissionDenied
+    );
+    let error = rustix::fs::fcntl_add_seals(&memory, SealFlags::empty()).unwrap_err();
+    assert_eq!(error, rustix::io::Errno::PERM);
+    assert_eq!(Files::unseal(memory).unwrap(), files);
+}
+
+/// A memory file with these bytes and these seals.
+fn memory(bytes: &[u8], seals: SealFlags) -> OwnedFd {
+    let memory =
+        rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    let mut file = fs::File::from(memory);
+    file.write_all(bytes).unwrap();
+    rustix::fs::fcntl_add_seals(&file, seals).unwrap();
+    file.into()
+}
+
+#[test]
+fn memory_that_could_still_change_is_refused() {
+    let every = [SealFlags::WRITE, SealFlags::SHRINK, SealFlags::GROW];
+    let sealed = every.into_iter().collect::<SealFlags>();
+    assert_eq!(
+        Files::unseal(memory(b"", sealed)).unwrap(),
+        Files::default()
+    );
+    for missing in every {
+        let error = Files::unseal(memory(b"", sealed - missing)).unwrap_err();
+        assert!(
+            matches!(error, FilesError::Format("it is not sealed")),
+            "{error}"
+        );
+    }
+    let plain = tempfile::tempfile().unwrap();
+    let error = Files::unseal(plain.into()).unwrap_err();
+    assert!(
+        matches!(error, FilesError::Memory(_) | FilesError::Format(_)),
+        "{error}"
+    );
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let error = Files::unseal(reader.as_fd().try_clone_to_owned().unwrap()).unwrap_err();
+    assert!(matches!(error, FilesError::Memory(_)), "{error}");
+}
+
+#[test]
+fn sealed_memory_that_ends_inside_a_file_or_claims_too_much_is_refused() {
+    let sealed = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
+    let whole = [&1_u64.to_be_bytes()[..], b"a", &2_u64.to_be_bytes(), b"bc"].concat();
+    let files = Files::unseal(memory(&whole, sealed)).unwrap();
+    assert_eq!(files.0, BTreeMap::from([("a".into(), b"bc".to_vec())]));
+    for cut in 1..whole.len() {
+        let error = Files::unseal(memory(&whole[..cut], sealed)).unwrap_err();
+        assert!(
+            matches!(error, FilesError::Format("it ends inside a file")),
+            "{cut}: {error}"
+        );
+    }
+    let error = Files::unseal(memory(&u64::MAX.to_be_bytes(), sealed)).unwrap_err();
+    assert!(
+        matches!(error, FilesError::Format("it ends inside a file")),
+        "{error}"
+    );
+    let no_name = [&1_u64.to_be_bytes()[..], b"\xff", &0_u64.to_be_bytes()].concat();
+    let error = Files::unseal(memory(&no_name, sealed)).unwrap_err();
+    assert!(
+        matches!(error, FilesError::Format("a file name is not UTF-8")),
+        "{error}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_files_survive_being_sealed(
+        files in prop::collection::btree_map(".{0,20}", prop::collection::vec(any::<u8>(), 0..200), 0..6),
+    ) {
+        let files = Files(files);
+        prop_assert_eq!(Files::unseal(files.seal().unwrap()).unwrap(), files);
+    }
+
+    #[test]
+    fn any_sealed_bytes_are_files_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
+        if let Ok(files) = Files::unseal(memory(&bytes, seals)) {
+            let stored: usize = files.0.iter().map(|(name, bytes)| 16 + name.len() + bytes.len()).sum();
+            prop_assert!(stored <= bytes.len());
+        }
+    }
+}
