@@ -2,12 +2,15 @@
 //! level, and a launch that requires `full` does not pass. Leaving out any other step fails the launch with that
 //! step's error, or with the error of the step that first misses it.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use boxmaker_tests::binaries::{binary, skipped_without_root};
 use boxmaker_tests::sandbox::{launcher, plan, stdio};
 use confine::Step;
 use confine::launch::{IdentityChoice, LaunchError, Prepared};
+use proto::audit::ExitCause;
 use proto::{Confinement, Layer, Level};
 use tempfile::TempDir;
 
@@ -35,24 +38,36 @@ fn prepare_without(steps: &[Step]) -> Result<Prepared, LaunchError> {
 }
 
 fn measured_without(steps: &[Step]) -> Confinement {
-    prepare_without(steps).unwrap().confinement().clone()
+    match prepare_without(steps) {
+        Ok(prepared) => prepared.confinement().clone(),
+        Err(error) => panic!("without {steps:?}: {error}"),
+    }
 }
 
 /// The layers that leaving `step` out must open.
 const GAPS: &[(Step, &[Layer], Level)] = &[
+    (
+        Step::CloseDescriptors,
+        &[Layer::Descriptors],
+        Level::Partial,
+    ),
     (Step::JoinMemory, &[Layer::Memory], Level::Partial),
     (Step::JoinPids, &[Layer::Pids], Level::Partial),
     (Step::JoinCpu, &[Layer::Cpu], Level::Partial),
     (Step::Limits, &[Layer::Rlimits], Level::Partial),
     (Step::UnshareCgroup, &[Layer::CgroupNs], Level::Partial),
     (Step::UnshareIpc, &[Layer::Ipc], Level::Partial),
+    (Step::UnshareUts, &[Layer::Uts], Level::Partial),
     (Step::UnshareNet, &[Layer::Net], Level::Partial),
     (Step::UnsharePid, &[Layer::Pid], Level::Partial),
     (Step::Session, &[Layer::Terminal], Level::Partial),
     (Step::RootFlags, &[Layer::MountFlags], Level::Partial),
+    (Step::Hostname, &[Layer::Uts], Level::Partial),
     (Step::Bounding, &[Layer::Caps], Level::None),
+    (Step::Groups, &[Layer::Uid], Level::Partial),
     (Step::Gid, &[Layer::Uid], Level::Partial),
     (Step::Uid, &[Layer::Uid], Level::Partial),
+    (Step::Capabilities, &[Layer::Caps], Level::None),
     (Step::Dumpable, &[Layer::Dumpable], Level::Partial),
     (Step::ParentDeath, &[Layer::ParentDeath], Level::Partial),
     (Step::LandlockFs, &[Layer::LandlockFs], Level::Partial),
@@ -61,12 +76,137 @@ const GAPS: &[(Step, &[Layer], Level)] = &[
     (Step::Seccomp, &[Layer::Seccomp], Level::None),
 ];
 
+/// Gives this process what the stage must take away: a group, an inheritable capability, a descriptor that exec keeps.
+/// Without them the steps that take them away would have nothing to show.
+fn burden() -> OwnedFd {
+    nix::unistd::setgroups(&[nix::unistd::Gid::from_raw(4242)]).unwrap();
+    let permitted = caps::read(None, caps::CapSet::Permitted).unwrap();
+    caps::set(None, caps::CapSet::Inheritable, &permitted).unwrap();
+    rustix::fs::open(
+        "/etc",
+        rustix::fs::OFlags::RDONLY,
+        rustix::fs::Mode::empty(),
+    )
+    .unwrap()
+}
+
+/// Steps that do not restrict, or without which the next one cannot work, and how the launch fails without them.
+const FAILURES: &[(Step, &str)] = &[
+    (
+        Step::SpawnInner,
+        "the stage did not answer: the other side closed the socket",
+    ),
+    (
+        Step::UnshareMount,
+        "stage step mounts: mount namespace: still in the supervisor's",
+    ),
+    (Step::Mounts, "stage step pivot: "),
+    (
+        Step::Pivot,
+        "stage step pivot: /: the root is not the one that was built",
+    ),
+    (Step::NoNewPrivs, "stage step landlock-fs: restrict: "),
+    (Step::Report, "the stage did not answer: "),
+];
+
+/// Steps whose results are what is measured: without them nothing is proven, so nothing counts as held.
+const BLIND: &[(Step, &[Layer], Level)] = &[
+    (
+        Step::OpenNamespaces,
+        &[
+            Layer::Mount,
+            Layer::Pid,
+            Layer::Net,
+            Layer::Ipc,
+            Layer::Uts,
+            Layer::CgroupNs,
+        ],
+        Level::Partial,
+    ),
+    (
+        Step::CanariesBefore,
+        &[
+            Layer::Seccomp,
+            Layer::LandlockFs,
+            Layer::LandlockNet,
+            Layer::LandlockScope,
+        ],
+        Level::None,
+    ),
+];
+
+/// Steps that carry what the stage works with; there is no stage without them.
+const GIVEN: &[Step] = &[Step::ReceivePlan, Step::ReceiveTrees, Step::Start];
+
+#[test]
+fn every_step_is_in_one_of_the_lists() {
+    let listed = |step: &Step| {
+        GAPS.iter().chain(BLIND).filter(|(of, ..)| of == step).count()
+            + FAILURES.iter().filter(|(of, _)| of == step).count()
+            + GIVEN.iter().filter(|of| *of == step).count()
+            // Leaving it out grants nothing: see the test of its own.
+            + usize::from(*step == Step::OpenRules)
+    };
+    for step in Step::ALL {
+        assert_eq!(listed(step), 1, "{step}");
+    }
+}
+
+#[test]
+fn leaving_another_step_out_fails_the_launch_with_an_error_that_names_a_step() {
+    if skipped_without_root("leaving_another_step_out") {
+        return;
+    }
+    for (step, text) in FAILURES {
+        let error = prepare_without(&[*step]).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(text), "without {step}: {error}");
+    }
+}
+
+#[test]
+fn no_rules_allow_nothing() {
+    if skipped_without_root("no_rules_allow_nothing") {
+        return;
+    }
+    let prepared = prepare_without(&[Step::OpenRules]).unwrap();
+    assert_eq!(prepared.confinement().gaps, []);
+    let ended = prepared.start().unwrap().wait(Duration::from_secs(30));
+    assert_eq!(ended.cause, ExitCause::NotStarted);
+    let detail = ended.detail.unwrap();
+    assert!(
+        detail.contains("Permission denied (os error 13)"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn privileges_that_can_still_grow_are_seen_once_nothing_else_needs_the_bit() {
+    if skipped_without_root("privileges_that_can_still_grow") {
+        return;
+    }
+    let without = [
+        Step::NoNewPrivs,
+        Step::LandlockFs,
+        Step::LandlockNet,
+        Step::LandlockScope,
+        Step::Seccomp,
+    ];
+    let confinement = measured_without(&without);
+    assert_eq!(
+        confinement.gap(Layer::Nnp).unwrap().reason,
+        "the bit is not set"
+    );
+    assert_eq!(confinement.gaps.len(), 5);
+    assert_eq!(confinement.level, Level::None);
+}
+
 #[test]
 fn leaving_one_restricting_step_out_opens_exactly_its_layer() {
     if skipped_without_root("leaving_one_restricting_step_out") {
         return;
     }
-    for (step, layers, level) in GAPS {
+    let _burden = burden();
+    for (step, layers, level) in GAPS.iter().chain(BLIND) {
         let confinement = measured_without(&[*step]);
         let gaps: Vec<Layer> = confinement.gaps.iter().map(|gap| gap.layer).collect();
         assert_eq!(gaps, *layers, "without {step}: {:?}", confinement.gaps);

@@ -143,6 +143,8 @@ pub(crate) struct Inner {
     pub(crate) trees: usize,
     /// Inode of the launcher's mount namespace: the stage mounts nothing while it is still in it.
     pub(crate) mount_namespace: u64,
+    /// Inode of the launcher's UTS namespace: the stage changes no name while it is still in it.
+    pub(crate) uts_namespace: u64,
     /// The Landlock ABI that the launcher found.
     pub(crate) landlock_abi: u8,
 }

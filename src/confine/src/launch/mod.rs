@@ -337,15 +337,16 @@ impl Launcher {
         stdio: StageStdio,
         trees: &[OwnedFd],
     ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
-        let own = self
-            .namespaces
-            .iter()
-            .find(|(layer, _)| *layer == Layer::Mount);
+        let own = |of: Layer| {
+            let found = self.namespaces.iter().find(|(layer, _)| *layer == of);
+            found.map_or(0, |(_, (_, inode))| *inode)
+        };
         let message = ToStage::Inner(Box::new(Inner {
             plan: plan.clone(),
             identity,
             trees: trees.len(),
-            mount_namespace: own.map_or(0, |(_, (_, inode))| *inode),
+            mount_namespace: own(Layer::Mount),
+            uts_namespace: own(Layer::Uts),
             landlock_abi: self.landlock_abi,
         }));
         let StageStdio {

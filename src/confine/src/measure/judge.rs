@@ -88,8 +88,15 @@ fn level(gaps: &[Gap]) -> Level {
 fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
     let inside = evidence.inside;
     match layer {
-        Layer::Mount | Layer::Pid | Layer::Net | Layer::Ipc | Layer::Uts | Layer::CgroupNs => {
+        Layer::Mount | Layer::Pid | Layer::Net | Layer::Ipc | Layer::CgroupNs => {
             find(evidence.namespaces, layer, "its namespace was not shown")
+        }
+        Layer::Uts => {
+            find(evidence.namespaces, layer, "its namespace was not shown")?;
+            let (seen, planned) = (&inside.hostname, &evidence.plan.hostname);
+            require(seen == planned, || {
+                format!("the host name is {seen:?}, not {planned:?}")
+            })
         }
         Layer::Memory | Layer::Pids | Layer::Cpu => {
             find(evidence.limits, layer, "no cgroup was made")

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::FdFlags;
@@ -19,7 +19,7 @@ pub(crate) struct Readings {
     status: File,
     stat: File,
     mountinfo: File,
-    descriptors: OwnedFd,
+    descriptors: Dir,
 }
 
 impl Readings {
@@ -29,7 +29,8 @@ impl Readings {
             status: File::open("/proc/self/status")?,
             stat: File::open("/proc/self/stat")?,
             mountinfo: File::open("/proc/self/mountinfo")?,
-            descriptors: rustix::fs::open("/proc/self/fd", flags, Mode::empty())?,
+            // Made from the descriptor itself: one that is opened again would have to pass Landlock later.
+            descriptors: Dir::new(rustix::fs::open("/proc/self/fd", flags, Mode::empty())?)?,
         })
     }
 
@@ -54,7 +55,8 @@ impl Readings {
             parent_death: rustix::process::parent_process_death_signal()?
                 .map(rustix::process::Signal::as_raw),
             pid: rustix::process::getpid().as_raw_pid(),
-            session: rustix::process::Pid::as_raw(rustix::process::getsid(None).ok()),
+            // 0 when the session's leader is outside the pid namespace.
+            session: nix::unistd::getsid(None).map_err(io::Error::from)?.as_raw(),
             terminal: terminal(&stat)?,
             core: limit(Resource::Core),
             files: limit(Resource::Nofile),
@@ -74,12 +76,12 @@ impl Readings {
     }
 
     /// Descriptors above the standard three that nobody accounts for, or that exec would keep.
-    fn unknown(&self, known: &[BorrowedFd<'_>]) -> io::Result<Vec<String>> {
+    fn unknown(&mut self, known: &[BorrowedFd<'_>]) -> io::Result<Vec<String>> {
         let own = [
             self.status.as_fd(),
             self.stat.as_fd(),
             self.mountinfo.as_fd(),
-            self.descriptors.as_fd(),
+            self.descriptors.fd()?,
         ];
         let mut expected = Vec::new();
         let mut wrong = Vec::new();
@@ -89,16 +91,13 @@ impl Readings {
                 wrong.push(format!("{} stays open over exec", descriptor.as_raw_fd()));
             }
         }
-        // A second descriptor of the directory: reading moves the position of the first.
-        let mut directory = Dir::read_from(&self.descriptors)?;
-        expected.push(directory.fd()?.as_raw_fd());
-        while let Some(entry) = directory.read() {
+        while let Some(entry) = self.descriptors.read() {
             let name = entry?.file_name().to_string_lossy().into_owned();
             let Ok(number) = name.parse::<i32>() else {
                 continue;
             };
             if number > 2 && !expected.contains(&number) {
-                let target = rustix::fs::readlinkat(&self.descriptors, &name, Vec::new());
+                let target = rustix::fs::readlinkat(self.descriptors.fd()?, &name, Vec::new());
                 let target = target.map(|target| target.to_string_lossy().into_owned());
                 wrong.push(format!("{number}: {}", target.unwrap_or_default()));
             }

@@ -1,6 +1,8 @@
 //! The inner half: pid 1 of the sandbox. Its one function is the list of steps from the new root to the report.
 
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use ipc::Wire;
@@ -22,21 +24,39 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         plan,
         identity,
         mount_namespace,
+        uts_namespace,
         landlock_abi,
         ..
     } = *inner;
-    let namespaces = open_namespaces()?;
+    let namespaces = if steps.has(Step::OpenNamespaces) {
+        open_namespaces()?
+    } else {
+        Vec::new()
+    };
+    // Only in a namespace of its own, or the host's name would change; where it is not, the report shows it.
+    let uts = fs::metadata("/proc/self/ns/uts").at(Step::Hostname, "/proc/self/ns/uts")?;
+    let own_name = uts.ino() != uts_namespace;
 
-    mounts::build(&plan.mounts, trees, identity, mount_namespace)?;
+    mounts::separate(mount_namespace)?;
+    steps.take(Step::Mounts, || {
+        mounts::build(&plan.mounts, trees, identity)
+    })?;
     steps.take(Step::RootFlags, mounts::seal)?;
     let canary_root = mounts::detached()?;
     mounts::pivot(steps)?;
     steps.take(Step::Hostname, || {
+        if !own_name {
+            return Ok(());
+        }
         nix::unistd::sethostname(&plan.hostname).at(Step::Hostname, &plan.hostname)
     })?;
     // Opened while everything can still be opened: what they read later is the state of that moment.
     let readings = Readings::open().at(Step::Report, "/proc/self")?;
-    let rules = landlock::open(&plan.landlock)?;
+    let rules = landlock::open(if steps.has(Step::OpenRules) {
+        &plan.landlock
+    } else {
+        &[]
+    })?;
     let filter = crate::seccomp::compile(&plan.seccomp.sets).at(Step::Seccomp, "compile")?;
     if filter.hash() != plan.seccomp.programs {
         return Err("not the programs that the plan names").at(Step::Seccomp, "compile");
@@ -44,7 +64,9 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "tmpfs")?;
 
     privileges::drop_all(identity, steps)?;
-    canaries.before();
+    if steps.has(Step::CanariesBefore) {
+        canaries.before();
+    }
     steps.take(Step::NoNewPrivs, || {
         rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
     })?;
@@ -65,7 +87,9 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let inside = readings.read(tried, &plan, &filter, &known);
     let inside = inside.at(Step::Report, "/proc/self")?;
     let descriptors: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
-    send(wire, &FromStage::Report(Box::new(inside)), &descriptors).at(Step::Report, "send")?;
+    steps.take(Step::Report, || {
+        send(wire, &FromStage::Report(Box::new(inside)), &descriptors).at(Step::Report, "send")
+    })?;
     drop(namespaces);
     run::wait_and_start(wire, &plan.program, stdio, reaper)
 }

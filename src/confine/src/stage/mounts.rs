@@ -38,13 +38,8 @@ pub(crate) const DATA: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
-/// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries.
-pub(super) fn build(
-    mounts: &[Mount],
-    trees: Vec<OwnedFd>,
-    identity: Identity,
-    foreign_namespace: u64,
-) -> Result<(), StageError> {
+/// Makes sure that nothing that is mounted or unmounted from here on reaches the host.
+pub(super) fn separate(foreign_namespace: u64) -> Result<(), StageError> {
     let step = Step::Mounts;
     let own = fs::metadata("/proc/self/ns/mnt")
         .at(step, "/proc/self/ns/mnt")?
@@ -54,7 +49,16 @@ pub(super) fn build(
             .at(step, "mount namespace");
     }
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    rustix::mount::mount_change("/", private).at(step, "make / private")?;
+    rustix::mount::mount_change("/", private).at(step, "make / private")
+}
+
+/// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries.
+pub(super) fn build(
+    mounts: &[Mount],
+    trees: Vec<OwnedFd>,
+    identity: Identity,
+) -> Result<(), StageError> {
+    let step = Step::Mounts;
     let opened = open_host(mounts)?;
     rustix::mount::mount("tmpfs", BASE, "tmpfs", DATA, c"mode=0755,size=1m")
         .at(step, "tmpfs for the new root")?;
