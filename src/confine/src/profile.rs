@@ -1,1 +1,0 @@
-//! Profiles: what every sandbox of a kind looks like.
