@@ -1,0 +1,62 @@
+# What can be done here. `make demo` and `make test` need Rust alone; `make gate` also Python 3.11 with pip and a C++ compiler.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test gate audit binaries format clippy doc deny fuzz rules
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO := cargo
+DENY := scripts/cargo-deny --locked --config deny.toml
+
+help:
+	@echo 'make demo    build everything, and run the whole system under .state/'
+	@echo 'make test    run every test; as root also those that make sandboxes'
+	@echo 'make gate    what every commit must pass, without tests'
+	@echo 'make audit   compare the dependencies with the RustSec advisories; needs the network'
+
+binaries:
+	$(CARGO) build --workspace --bins
+
+demo: binaries
+	$(TARGET)/debug/boxmaker demo
+
+# The log is kept to say at the end what was skipped and why, which a test that passes would not show.
+test: binaries
+	$(CARGO) test --workspace -- --show-output 2>&1 | tee $(TARGET)/test.log
+	@if grep -hE '^skipped' $(TARGET)/test.log | sort -u > $(TARGET)/skipped.log; then \
+	    echo; echo "$$(wc -l < $(TARGET)/skipped.log) skipped, the rest passed:"; cat $(TARGET)/skipped.log; \
+	else \
+	    echo; echo 'all passed, none skipped'; \
+	fi
+
+gate: format clippy doc deny fuzz rules
+	@echo 'gate: passed'
+
+format:
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+
+clippy:
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps
+
+deny:
+	$(DENY) check --hide-inclusion-graph bans licenses sources
+	$(DENY) --manifest-path fuzz/Cargo.toml check --hide-inclusion-graph bans licenses sources
+
+# The fuzz targets stay buildable with the stable compiler; running them is for who has the time.
+fuzz:
+	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz -- -D warnings
+	$(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
+
+rules:
+	scripts/check-lines
+	scripts/check-rooms
+	scripts/check-dependencies
+	scripts/test-gates
+
+audit:
+	$(DENY) check advisories
