@@ -330,7 +330,14 @@ impl Broker {
                 return Err(failed(unexpected("commit", &other)));
             }
             Err(ControlError::Closed) => return Err(failed(ControlError::Closed)),
-            Err(error) => (DenyReason::AuditUnavailable, error.to_string()),
+            // A supervisor that could append says what it refuses, for example a ticket whose time is over.
+            Err(
+                error @ ControlError::Answered {
+                    code: ErrorCode::Internal,
+                    ..
+                },
+            ) => (DenyReason::AuditUnavailable, error.to_string()),
+            Err(error) => (DenyReason::LaunchFailed, error.to_string()),
         };
         self.control.abort(ticket);
         let refusal = Refusal::after(reason, &prepared.record, &prepared.tool, owner, None);

@@ -15,7 +15,7 @@ use proto::broker::{
     Abort, Commit, Exited, Finish, PolicyGeneration, Prepare, Record, RecordEntry,
 };
 use proto::role::Empty;
-use proto::{Envelope, Message, Ticket, WireError};
+use proto::{Envelope, ErrorCode, Message, Ticket, WireError};
 
 use crate::bell::Bell;
 
@@ -33,6 +33,8 @@ pub(crate) enum ControlError {
     Answered {
         /// The kind of the question.
         asked: &'static str,
+        /// `internal` if it failed, anything else if it refused.
+        code: ErrorCode,
         /// What it said.
         detail: String,
     },
@@ -205,9 +207,11 @@ impl Control {
         }
         let received = wait.recv().map_err(|_| ControlError::Closed)?;
         match received.envelope.msg {
-            Message::Error(WireError { detail, .. }) => {
-                Err(ControlError::Answered { asked, detail })
-            }
+            Message::Error(WireError { code, detail }) => Err(ControlError::Answered {
+                asked,
+                code,
+                detail,
+            }),
             _ => Ok(received),
         }
     }

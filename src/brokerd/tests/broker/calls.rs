@@ -305,6 +305,28 @@ fn a_refused_prepare_is_recorded_with_its_ticket_and_tells_the_caller_no_path() 
 }
 
 #[test]
+fn a_commit_that_comes_too_late_is_no_failure_of_the_log() {
+    let (supervisor, mut client) = begun();
+    client.call("s", "show", NOTE);
+    let (id, _) = supervisor.prepare();
+    let _sandbox = supervisor.prepared(id, 7);
+    let (id, _) = supervisor.commit();
+    let error = WireError {
+        code: ErrorCode::BadMessage,
+        detail: "ticket 7 is not prepared".into(),
+    };
+    supervisor.say(id, Message::Error(error));
+    assert_eq!(supervisor.abort(), Ticket(7));
+    let (id, entry) = supervisor.record();
+    let RecordEntry::Decision { detail, .. } = entry else {
+        panic!("{entry:?}");
+    };
+    assert!(detail.contains("ticket 7 is not prepared"), "{detail}");
+    supervisor.recorded(id, 2);
+    assert_eq!(denied(client.response()).0, DenyReason::LaunchFailed);
+}
+
+#[test]
 fn a_commit_that_fails_starts_nothing_and_is_told_as_audit_unavailable() {
     let (supervisor, mut client) = begun();
     client.call("s", "show", KEY);
