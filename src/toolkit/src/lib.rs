@@ -1,1 +1,84 @@
-//! toolkit
+//! The built-in tools: one module a tool, each a function from one JSON object to text.
+//!
+//! A tool knows its arguments and the files it finds; it knows nothing of grants, sessions or sandboxes, and works
+//! the same when a person runs it by hand. What it may touch is for the kernel to say, so every tool reports what the
+//! kernel answered and what a reader of the message can do about it.
+
+mod failure;
+mod fs_list;
+mod fs_read;
+mod fs_write;
+mod input;
+mod visible;
+
+pub use failure::{Failure, SystemError};
+pub use fs_list::ListError;
+pub use fs_read::ReadError;
+pub use fs_write::WriteError;
+pub use input::{InputError, MAX_INPUT, read_input};
+
+use std::io::Write;
+
+/// One tool: its name, what it is for, and its function.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// The first word of the command line.
+    pub name: &'static str,
+    /// Its arguments and what it does, on one line.
+    pub about: &'static str,
+    run: fn(&[u8], &mut dyn Write) -> Result<(), Failure>,
+}
+
+/// Every tool, by name.
+pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "fs_list",
+        about: "{path, hidden?, depth?, limit?}  list a directory: type, size, time, name",
+        run: fs_list::run,
+    },
+    Tool {
+        name: "fs_read",
+        about: "{path, offset?, limit?, encoding?}  read lines of a text file, or bytes of any file",
+        run: fs_read::run,
+    },
+    Tool {
+        name: "fs_write",
+        about: "{path, content, mode?}  replace, create or append to a file; no torn file is left behind",
+        run: fs_write::run,
+    },
+];
+
+impl Tool {
+    /// The tool of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Runs it on `input`, one JSON object of arguments, and writes its result to `out` (formats.md section 3,
+    /// `stdio`).
+    ///
+    /// # Errors
+    /// The arguments are no object that the tool takes, the kernel refused a step, or `out` did. What was written
+    /// to `out` before an error is no result.
+    pub fn run(&self, input: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
+        (self.run)(input, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_found_by_its_name_and_no_other_name_is() {
+        for tool in TOOLS {
+            assert_eq!(
+                Tool::named(tool.name).map(|found| found.name),
+                Some(tool.name)
+            );
+        }
+        assert!(Tool::named("fs_remove").is_none());
+        assert!(Tool::named("").is_none());
+    }
+}
