@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proto::Hash32;
 use serde::Serialize;
 
 use crate::walk::{self, Broken, WalkError};
@@ -24,6 +25,8 @@ pub struct Sound {
     pub lines: u64,
     /// How many day files there are.
     pub files: u64,
+    /// SHA-256 of the last line's stored bytes, zero while there is none.
+    pub head: Hash32,
     /// The last `seq` that the anchor names. The lines after it are chained, but nothing outside the log would show
     /// that they were cut or rewritten.
     pub anchored: Option<u64>,
@@ -92,6 +95,7 @@ pub fn verify(paths: &Paths) -> Result<Report, VerifyError> {
     Ok(Report::Sound(Sound {
         lines: end.state.next,
         files: end.files,
+        head: end.state.prev,
         anchored: end
             .anchor
             .and_then(|anchor| anchor.lines.last().map(|line| line.seq)),
