@@ -1,0 +1,168 @@
+//! From the bytes of the configuration directory to a [`Policy`], or to every error in them.
+//!
+//! Supervisor, brokerd and `bxctl check` load the same bytes by this one road. No file is opened here; profiles are
+//! another room's and only their names are looked at.
+
+mod config;
+mod document;
+mod grant;
+mod schema;
+mod stores;
+mod tool;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use proto::config::Config;
+use proto::{GrantId, Hash32, InvalidId, ToolName};
+use sha2::{Digest, Sha256};
+
+use crate::policy::{Policy, Tool};
+use document::Document;
+
+/// A mistake in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoadError {
+    /// The file, by its path below the configuration directory.
+    pub file: String,
+    /// The line, from 1; none when it is about something that is not there.
+    pub line: Option<usize>,
+    /// The rule that is broken, naming the thing that breaks it.
+    pub rule: String,
+    /// The way out.
+    pub fix: String,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}; {}", self.rule, self.fix)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl Policy {
+    /// Loads one generation from file contents by path below the configuration directory: `config.toml`,
+    /// `grants/<id>.toml`, `tools/<name>.toml`. Profiles (`profiles/**`) are hashed and not read.
+    ///
+    /// # Errors
+    /// Every mistake in every file, ordered by file and line. Nothing is loaded in part.
+    pub fn load(
+        files: &BTreeMap<String, Vec<u8>>,
+        generation: u64,
+    ) -> Result<Self, Vec<LoadError>> {
+        let mut errors = Vec::new();
+        let mut config = Config::default();
+        let mut tools = Vec::new();
+        let mut grants = Vec::new();
+        // Tools before grants: a grant's rules depend on its tool.
+        let names = tool_names(files);
+        for (file, bytes) in files {
+            match kind(file) {
+                Kind::Profile => {}
+                Kind::Config => {
+                    let document = Document::parse(file, bytes, &mut errors);
+                    let read = document.and_then(|d| config::read(&d, &mut errors));
+                    config = read.unwrap_or_default();
+                }
+                Kind::Tool(name) => {
+                    let document = Document::parse(file, bytes, &mut errors);
+                    match name {
+                        Ok(name) => {
+                            tools.extend(document.and_then(|d| tool::read(&d, name, &mut errors)))
+                        }
+                        Err(error) => errors.push(stem(file, &error)),
+                    }
+                }
+                Kind::Grant(Err(error)) => errors.push(stem(file, &error)),
+                Kind::Grant(Ok(_)) => {}
+                Kind::Stray => errors.push(LoadError {
+                    file: file.clone(),
+                    line: None,
+                    rule: "no part of boxmaker reads a file of this name".to_owned(),
+                    fix: "move it to grants/<id>.toml or tools/<name>.toml, or remove it"
+                        .to_owned(),
+                }),
+            }
+        }
+        let mut documents = BTreeMap::new();
+        for (file, bytes) in files {
+            let Kind::Grant(id) = kind(file) else {
+                continue;
+            };
+            let Some(document) = Document::parse(file, bytes, &mut errors) else {
+                continue;
+            };
+            if let Ok(id) = id {
+                grants.extend(grant::read(&document, &id, &tools, &names, &mut errors));
+                documents.insert(id, document);
+            }
+        }
+        stores::check(&grants, &documents, &mut errors);
+        if errors.is_empty() {
+            return Ok(Self::new(generation, config, tools, grants, hashes(files)));
+        }
+        errors.sort();
+        Err(errors)
+    }
+}
+
+/// What a file is, by its path alone.
+enum Kind {
+    Config,
+    Grant(Result<GrantId, InvalidId>),
+    Tool(Result<ToolName, InvalidId>),
+    Profile,
+    Stray,
+}
+
+fn kind(file: &str) -> Kind {
+    if file == "config.toml" {
+        return Kind::Config;
+    }
+    let Some((directory, rest)) = file.split_once('/') else {
+        return Kind::Stray;
+    };
+    match (directory, rest.strip_suffix(".toml")) {
+        ("profiles", _) => Kind::Profile,
+        ("grants", Some(stem)) if !stem.contains('/') => Kind::Grant(GrantId::new(stem)),
+        ("tools", Some(stem)) if !stem.contains('/') => Kind::Tool(ToolName::new(stem)),
+        _ => Kind::Stray,
+    }
+}
+
+/// The names of all tool files, those that do not load included: a grant of one is not a second mistake.
+fn tool_names(files: &BTreeMap<String, Vec<u8>>) -> Vec<ToolName> {
+    let names = files.keys().filter_map(|file| match kind(file) {
+        Kind::Tool(name) => name.ok(),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn stem(file: &str, error: &InvalidId) -> LoadError {
+    LoadError {
+        file: file.to_owned(),
+        line: None,
+        rule: format!("the file's name without `.toml`: {error}"),
+        fix: "rename the file".to_owned(),
+    }
+}
+
+fn hashes(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Hash32> {
+    let hash = |bytes: &[u8]| Hash32::new(Sha256::digest(bytes).into());
+    files
+        .iter()
+        .map(|(file, bytes)| (file.clone(), hash(bytes)))
+        .collect()
+}
+
+/// The tool of a grant, if it loaded.
+fn find<'a>(tools: &'a [Tool], name: &ToolName) -> Option<&'a Tool> {
+    tools.iter().find(|tool| tool.name() == name)
+}

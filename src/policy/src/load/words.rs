@@ -1,0 +1,209 @@
+//! The words of grant, tool and configuration files: those that this version enforces, and those that the format
+//! knows and this version does not. A table to be read alone; `document` applies it.
+//!
+//! A word that is not enforced is refused when loaded, because a limit that is written down and not kept is worse
+//! than none. The table says nothing of types: the types of the files are `proto`'s.
+
+/// The kind of table that a key stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `grants/<id>.toml`
+    Grant,
+    /// `[constraints]` of a grant.
+    Constraints,
+    /// `tools/<name>.toml`
+    Tool,
+    /// `[resources]` of a tool, whose keys are the tool's own.
+    Resources,
+    /// `[arguments]` of a tool, and every schema inside it.
+    Schema,
+    /// `config.toml`
+    Config,
+}
+
+/// What a word is in this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Enforced, and a file without it is refused.
+    Required,
+    /// Enforced.
+    Optional,
+    /// Known to the format and not enforced, so it cannot be stated yet.
+    Later,
+}
+
+/// One word: a key, or one value of a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word {
+    pub(super) place: Place,
+    /// `*` where the keys are the file's own.
+    pub(super) key: &'static str,
+    /// The value that is meant, if not all are.
+    pub(super) value: Option<&'static str>,
+    pub(super) status: Status,
+    /// What to write, or what to do instead.
+    pub(super) fix: &'static str,
+}
+
+const fn required(place: Place, key: &'static str, fix: &'static str) -> Word {
+    Word {
+        place,
+        key,
+        value: None,
+        status: Status::Required,
+        fix,
+    }
+}
+
+const fn optional(place: Place, key: &'static str, fix: &'static str) -> Word {
+    Word {
+        place,
+        key,
+        value: None,
+        status: Status::Optional,
+        fix,
+    }
+}
+
+const fn later(place: Place, key: &'static str, fix: &'static str) -> Word {
+    Word {
+        place,
+        key,
+        value: None,
+        status: Status::Later,
+        fix,
+    }
+}
+
+const fn later_value(
+    place: Place,
+    key: &'static str,
+    value: &'static str,
+    fix: &'static str,
+) -> Word {
+    Word {
+        place,
+        key,
+        value: Some(value),
+        status: Status::Later,
+        fix,
+    }
+}
+
+use Place::{Config, Constraints, Grant, Resources, Schema, Tool};
+
+const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
+const SWITCH: &str = "write true or false";
+const NO_INJECTION: &str = "remove it: no secret is handed to a tool in this version";
+const NO_NAMING: &str = "remove it: no grant is called by name in this version";
+const NO_PATTERN: &str = "remove it, and use a narrower tool: arguments are checked by `constraints.paths` and the tool's schema only";
+const NO_UNTRUSTED_RULE: &str = "write \"allow\" or \"deny\"";
+const NO_NETWORK: &str = "remove it: tools have no network in this version";
+const NO_PROVENANCE: &str = "remove it: where a value comes from is not checked in this version";
+const NO_KEYWORD: &str = "remove it, and let the tool check the value itself";
+const DEFAULTS: &str = "remove it: the built-in values hold";
+
+/// Every word, by place.
+#[rustfmt::skip]
+pub(super) const WORDS: &[Word] = &[
+    required(Grant, "tool", "write the name of a file in tools/, without `.toml`"),
+    required(Grant, "mode", "write \"auto\", \"ask\" or \"deny\""),
+    optional(Grant, "max_taint", CLASSES),
+    optional(Grant, "result_class", CLASSES),
+    optional(Grant, "untrusted", SWITCH),
+    optional(Grant, "expires", "write a UTC time in quotes, such as \"2026-12-31T00:00:00.000Z\""),
+    optional(Grant, "after_untrusted", NO_UNTRUSTED_RULE),
+    optional(Grant, "confinement", "write \"full\" or \"partial\""),
+    optional(Grant, "as", "write the name or number of a user, in quotes"),
+    optional(Grant, "constraints", "write a table [constraints]"),
+    later_value(Grant, "after_untrusted", "prove", NO_UNTRUSTED_RULE),
+    later_value(Grant, "after_untrusted", "prove_strict", NO_UNTRUSTED_RULE),
+    later_value(Grant, "after_untrusted", "ask", NO_UNTRUSTED_RULE),
+    later(Grant, "skill", "write one grant for each tool, with `tool`"),
+    later(Grant, "max_calls", "remove it, or state `expires`: calls are not counted in this version"),
+    later(Grant, "approve_from", "remove it: nothing is asked in this version"),
+    later(Grant, "secret", NO_INJECTION),
+    later(Grant, "inject", NO_INJECTION),
+    later(Grant, "capability", NO_NAMING),
+
+    optional(Constraints, "paths", "write a list such as [\"read:/srv/notes\", \"write:/srv/out\"]"),
+    later(Constraints, "hosts", NO_NETWORK),
+    later(Constraints, "patterns", NO_PATTERN),
+    later(Constraints, "allowed", NO_PATTERN),
+    later(Constraints, "strict_args", "remove it: a schema refuses unknown arguments unless it says additionalProperties = true"),
+
+    required(Tool, "description", "say in a sentence what the tool does"),
+    required(Tool, "kind", "write \"stdio\" or \"argv\""),
+    required(Tool, "command", "write a list: the program, then its words"),
+    required(Tool, "profile", "write the name of a profile, such as \"tools/base\""),
+    required(Tool, "arguments", "write a table [arguments] with type = \"object\""),
+    optional(Tool, "side_effect", SWITCH),
+    optional(Tool, "timeout", "write a time in quotes, such as \"30s\""),
+    optional(Tool, "max_output", "write a number of bytes"),
+    optional(Tool, "result", "write \"text\" or \"secret\""),
+    optional(Tool, "resources", "write a table [resources] of argument = \"read\" or \"write\""),
+    later_value(Tool, "kind", "mcp", "write \"stdio\" or \"argv\": no tool lives longer than one call in this version"),
+    later(Tool, "skill", "remove it: grants name tools in this version"),
+    later(Tool, "capability", NO_NAMING),
+    later(Tool, "cost", "remove it: cost is not counted in this version"),
+    later(Tool, "classes", NO_PROVENANCE),
+    later(Tool, "makes", NO_PROVENANCE),
+    later(Tool, "finds", NO_PROVENANCE),
+    later(Tool, "allow", NO_PATTERN),
+
+    optional(Resources, "*", "write \"read\" or \"write\""),
+    later_value(Resources, "*", "url", NO_NETWORK),
+    later_value(Resources, "*", "host", NO_NETWORK),
+
+    optional(Schema, "type", "write one of object, array, string, integer, number, boolean, null, in quotes"),
+    optional(Schema, "properties", "write a table of name = schema"),
+    optional(Schema, "required", "write a list of the names that must be given"),
+    optional(Schema, "additionalProperties", SWITCH),
+    optional(Schema, "title", "write a text"),
+    optional(Schema, "description", "write a text"),
+    optional(Schema, "default", "write a value"),
+    later(Schema, "items", NO_KEYWORD),
+    later(Schema, "enum", NO_KEYWORD),
+    later(Schema, "const", NO_KEYWORD),
+    later(Schema, "minLength", NO_KEYWORD),
+    later(Schema, "maxLength", NO_KEYWORD),
+    later(Schema, "minimum", NO_KEYWORD),
+    later(Schema, "maximum", NO_KEYWORD),
+    later(Schema, "minItems", NO_KEYWORD),
+    later(Schema, "maxItems", NO_KEYWORD),
+
+    optional(Config, "waive", "write a list of layers, such as [\"memory\", \"pids\"]"),
+    optional(Config, "uid_range", "write [first uid, number of uids]"),
+    optional(Config, "cgroup", "write \"auto\", \"v1\" or \"none\""),
+    later_value(Config, "cgroup", "v2", "write \"auto\", \"v1\" or \"none\""),
+    later(Config, "restart", DEFAULTS),
+    later(Config, "approvals", "remove it: nothing is asked in this version"),
+    later(Config, "session", "remove it: sessions have no ceilings in this version"),
+    later(Config, "audit", DEFAULTS),
+    later(Config, "pool", "remove it: every launch is a cold one in this version"),
+    later(Config, "model", "remove it: this version runs no model"),
+    later(Config, "secrets", NO_INJECTION),
+    later(Config, "exec", NO_INJECTION),
+    later(Config, "redact", NO_INJECTION),
+    later(Config, "gateway", "remove it: this version has no gateway"),
+    later(Config, "capability", NO_NAMING),
+];
+
+/// The words of one place that stand for a key as a whole.
+pub(super) fn keys(place: Place) -> impl Iterator<Item = &'static Word> {
+    WORDS
+        .iter()
+        .filter(move |word| word.place == place && word.value.is_none())
+}
+
+/// The word for a key.
+pub(super) fn key(place: Place, key: &str) -> Option<&'static Word> {
+    keys(place).find(|word| word.key == key || word.key == "*")
+}
+
+/// The word for one value of a key, if that value is not enforced.
+pub(super) fn value(place: Place, key: &str, value: &str) -> Option<&'static Word> {
+    WORDS.iter().find(|word| {
+        word.place == place && (word.key == key || word.key == "*") && word.value == Some(value)
+    })
+}

@@ -1,0 +1,168 @@
+//! Tests of the crate as a whole: configurations as text, calls as JSON.
+
+mod labels;
+mod loading;
+mod permits;
+mod properties;
+mod reasons;
+
+use std::collections::BTreeMap;
+
+use proto::{DataClass, DenyReason, GrantId, Timestamp, ToolName};
+
+use crate::{Decision, Denial, LoadError, Permit, Policy, SessionView};
+
+/// A session that has seen nothing.
+pub(super) const FRESH: SessionView = SessionView {
+    taint: DataClass::Private,
+    untrusted: false,
+};
+
+/// The time of every call that does not say another.
+pub(super) const NOW: &str = "2026-06-01T12:00:00.000Z";
+
+/// Reads a file, and lists a directory with two optional paths.
+pub(super) const READ: &str = r#"
+description = "Reads files."
+kind = "stdio"
+command = ["toolkit", "fs_read"]
+profile = "tools/base"
+side_effect = false
+[resources]
+path = "read"
+other = "read"
+[arguments]
+type = "object"
+[arguments.properties]
+path.type = "string"
+other.type = "string"
+lines.type = "integer"
+"#;
+
+/// Copies from one path to another.
+pub(super) const COPY: &str = r#"
+description = "Copies a file."
+kind = "argv"
+command = ["/usr/bin/cp", "--", "{from}", "{to}"]
+profile = "tools/base"
+[resources]
+from = "read"
+to = "write"
+[arguments]
+type = "object"
+required = ["from", "to"]
+[arguments.properties]
+from.type = "string"
+to.type = "string"
+"#;
+
+/// Declares no path argument, so it gets whole trees.
+pub(super) const LOG: &str = r#"
+description = "Shows the history."
+kind = "argv"
+command = ["/usr/bin/git", "log", "-n", "{count}"]
+profile = "tools/base"
+side_effect = false
+[arguments]
+type = "object"
+required = ["count"]
+properties.count.type = "integer"
+"#;
+
+/// Files by name; `grants/x` and `tools/x` stand for `grants/x.toml` and `tools/x.toml`.
+pub(super) fn files(texts: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+    let file = |(name, text): &(&str, &str)| {
+        let bytes = text.as_bytes().to_vec();
+        match name.contains('.') {
+            true => ((*name).to_owned(), bytes),
+            false => (format!("{name}.toml"), bytes),
+        }
+    };
+    texts.iter().map(file).collect()
+}
+
+/// The three tools and the given grants.
+pub(super) fn load(grants: &[(&str, &str)]) -> Result<Policy, Vec<LoadError>> {
+    let mut files = files(&[
+        ("tools/read", READ),
+        ("tools/copy", COPY),
+        ("tools/log", LOG),
+    ]);
+    for (id, text) in grants {
+        files.insert(format!("grants/{id}.toml"), text.as_bytes().to_vec());
+    }
+    Policy::load(&files, 7)
+}
+
+pub(super) fn policy(grants: &[(&str, &str)]) -> Policy {
+    load(grants).unwrap_or_else(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        panic!("{}", errors.join("\n"))
+    })
+}
+
+/// A grant that lets `read` read below these paths, with more lines before its constraints.
+pub(super) fn reads(paths: &[&str], more: &str) -> String {
+    grant("read", paths, more)
+}
+
+pub(super) fn grant(tool: &str, paths: &[&str], more: &str) -> String {
+    let mode = if more.contains("mode") {
+        ""
+    } else {
+        "mode = \"auto\"\n"
+    };
+    let taint = if more.contains("max_taint") {
+        ""
+    } else {
+        "max_taint = \"private\"\n"
+    };
+    let paths = if paths.is_empty() {
+        String::new()
+    } else {
+        format!("constraints.paths = {paths:?}\n")
+    };
+    format!("tool = \"{tool}\"\n{mode}{taint}{more}\n{paths}")
+}
+
+/// A deny grant.
+pub(super) fn denies(tool: &str, paths: &[&str]) -> String {
+    let paths = if paths.is_empty() {
+        String::new()
+    } else {
+        format!("constraints.paths = {paths:?}\n")
+    };
+    format!("tool = \"{tool}\"\nmode = \"deny\"\n{paths}")
+}
+
+pub(super) fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+pub(super) fn decide(
+    policy: &Policy,
+    session: SessionView,
+    tool: &str,
+    arguments: &str,
+) -> Result<Decision, Denial> {
+    crate::decide(policy, session, tool, arguments, at(NOW))
+}
+
+pub(super) fn permit(
+    policy: &Policy,
+    tool: &str,
+    grant: &str,
+    arguments: &str,
+) -> Result<Permit, Denial> {
+    let tool = ToolName::new(tool).unwrap();
+    let grant = GrantId::new(grant).unwrap();
+    crate::permit(policy, &tool, &grant, arguments, at(NOW))
+}
+
+/// The grant that was taken, or the reason.
+pub(super) fn answer(decided: &Result<Decision, Denial>) -> Result<&str, DenyReason> {
+    match decided {
+        Ok(decision) => Ok(decision.grant().as_str()),
+        Err(denial) => Err(denial.reason),
+    }
+}

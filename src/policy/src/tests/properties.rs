@@ -1,0 +1,252 @@
+//! What holds for every policy and every call: narrowing anything never lets more run, and the supervisor's judgement
+//! never differs from brokerd's on the grant that was taken.
+//!
+//! Two kinds of narrowing change what a call *means* and are left out of the property about paths: a relative path,
+//! which is joined to whatever single root is left, and a tool without path arguments, whose call is the whole tree.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use proto::grant::Mode;
+
+use super::*;
+use crate::BindingAccess;
+
+const PLACES: [&str; 7] = ["/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f", "/"];
+/// How many of these are not relative, and come first.
+const ABSOLUTE: usize = 9;
+const SPELLINGS: [&str; 14] = [
+    "/a", "/a/b", "/a/b/c", "/a/d/x", "/ab", "/e/f", "/", "/a/../e", "/proc/1", "", "b", "b/c",
+    "f", "../e",
+];
+
+#[derive(Debug, Clone)]
+struct Spec {
+    tool: &'static str,
+    mode: &'static str,
+    max_taint: &'static str,
+    class: &'static str,
+    after: &'static str,
+    expired: bool,
+    paths: Vec<(&'static str, String)>,
+}
+
+impl Spec {
+    fn text(&self) -> String {
+        let paths: Vec<String> = self.paths.iter().map(|(a, p)| format!("{a}:{p}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        if self.mode == "deny" {
+            return denies(self.tool, &paths);
+        }
+        let end = if self.expired { "2020" } else { "2030" };
+        let more = format!(
+            "mode = {:?}\nmax_taint = {:?}\nresult_class = {:?}\nafter_untrusted = {:?}\nexpires = \"{end}-01-01T00:00:00.000Z\"",
+            self.mode, self.max_taint, self.class, self.after
+        );
+        grant(self.tool, &paths, &more)
+    }
+}
+
+prop_compose! {
+    // No class below a ceiling, so that no store of this world launders and every world loads.
+    fn spec(modes: &'static [&'static str])(
+        tool in select(&["read", "copy", "log"][..]),
+        mode in select(modes),
+        max_taint in select(&["public", "private"][..]),
+        class in select(&["private", "secret"][..]),
+        after in select(&["allow", "deny"][..]),
+        expired in prop::bool::weighted(0.2),
+        reads in subsequence(PLACES.to_vec(), 0..3),
+        writes in subsequence(PLACES.to_vec(), 0..2),
+    ) -> Spec {
+        let reads = reads.into_iter().map(|p| ("read", p.to_owned()));
+        let writes = writes.into_iter().map(|p| ("write", p.to_owned()));
+        Spec { tool, mode, max_taint, class, after, expired, paths: reads.chain(writes).collect() }
+    }
+}
+
+fn specs() -> impl Strategy<Value = Vec<Spec>> {
+    prop::collection::vec(spec(&["auto", "auto", "auto", "ask", "deny"]), 1..7)
+}
+
+fn world(specs: &[Spec]) -> Policy {
+    let texts: Vec<(String, String)> = specs
+        .iter()
+        .enumerate()
+        .map(|(n, spec)| (format!("g{n}"), spec.text()))
+        .collect();
+    let texts: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(id, t)| (id.as_str(), t.as_str()))
+        .collect();
+    policy(&texts)
+}
+
+prop_compose! {
+    fn call_of(tools: &'static [&'static str], spellings: &'static [&'static str])(
+        tool in select(tools),
+        one in prop::option::weighted(0.9, select(spellings)),
+        two in prop::option::weighted(0.5, select(spellings)),
+        strange in prop::bool::weighted(0.05),
+    ) -> (&'static str, String) {
+        let mut arguments = serde_json::Map::new();
+        let names = if tool == "copy" { ["from", "to"] } else { ["path", "other"] };
+        if tool == "log" {
+            arguments.insert("count".to_owned(), 1.into());
+        } else {
+            for (name, value) in names.into_iter().zip([one, two]) {
+                arguments.extend(value.map(|value| (name.to_owned(), value.into())));
+            }
+        }
+        if strange {
+            arguments.insert("strange".to_owned(), 1.into());
+        }
+        (tool, serde_json::Value::Object(arguments).to_string())
+    }
+}
+
+/// Any call.
+fn call() -> impl Strategy<Value = (&'static str, String)> {
+    call_of(&["read", "copy", "log", "gone"], &SPELLINGS)
+}
+
+fn session() -> impl Strategy<Value = SessionView> {
+    let taint = select(&[DataClass::Public, DataClass::Private, DataClass::Secret][..]);
+    (taint, any::<bool>()).prop_map(|(taint, untrusted)| SessionView { taint, untrusted })
+}
+
+fn absolute(arguments: &str) -> bool {
+    let arguments = crate::arguments::parse(arguments).unwrap();
+    arguments
+        .values()
+        .all(|value| value.as_str().is_none_or(|text| text.starts_with('/')))
+}
+
+fn runs(specs: &[Spec], session: SessionView, call: &(&str, String)) -> bool {
+    decide(&world(specs), session, call.0, &call.1).is_ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn adding_a_deny_grant_never_lets_more_run(
+        mut specs in specs(), deny in spec(&["deny"]), session in session(), call in call(),
+    ) {
+        let before = runs(&specs, session, &call);
+        specs.push(deny);
+        prop_assert!(before || !runs(&specs, session, &call));
+    }
+
+    #[test]
+    fn removing_a_grant_that_allows_never_lets_more_run(
+        specs in specs(), which in any::<prop::sample::Index>(), session in session(), call in call(),
+    ) {
+        let mut fewer = specs.clone();
+        if fewer.remove(which.index(specs.len())).mode != "deny" {
+            prop_assert!(runs(&specs, session, &call) || !runs(&fewer, session, &call));
+        }
+    }
+
+    #[test]
+    fn narrowing_a_path_never_lets_more_run(
+        specs in specs(), which in any::<prop::sample::Index>(), entry in any::<prop::sample::Index>(),
+        drop in any::<bool>(), session in session(), call in call_of(&["read", "copy"], &SPELLINGS[..ABSOLUTE]),
+    ) {
+        let mut narrower = specs.clone();
+        let spec = &mut narrower[which.index(specs.len())];
+        if spec.mode == "deny" || spec.paths.is_empty() {
+            return Ok(());
+        }
+        let entry = entry.index(spec.paths.len());
+        if drop {
+            spec.paths.remove(entry);
+        } else {
+            let path = &mut spec.paths[entry].1;
+            *path = format!("{}/b", path.trim_end_matches('/'));
+            let moved = spec.paths.remove(entry);
+            if !spec.paths.contains(&moved) {
+                spec.paths.push(moved);
+            }
+        }
+        prop_assert!(runs(&specs, session, &call) || !runs(&narrower, session, &call));
+    }
+
+    #[test]
+    fn a_more_tainted_or_steered_session_never_runs_more(
+        specs in specs(), low in session(), high in session(), call in call(),
+    ) {
+        let high = SessionView {
+            taint: low.taint.max(high.taint),
+            untrusted: low.untrusted || high.untrusted,
+        };
+        prop_assert!(runs(&specs, low, &call) || !runs(&specs, high, &call));
+    }
+
+    #[test]
+    fn a_further_grant_never_launders_a_label(
+        mut specs in specs(), more in spec(&["auto", "ask"]), session in session(), call in call(),
+    ) {
+        let before = decide(&world(&specs), session, call.0, &call.1);
+        // In front, so that it is taken if it can be.
+        specs.insert(0, more);
+        let after = decide(&world(&specs), session, call.0, &call.1);
+        if let (Ok(before), Ok(after)) = (before, after) {
+            if absolute(&call.1) {
+                prop_assert_eq!(after.labels().max(before.labels()), after.labels());
+            }
+            let own = world(&specs).grant(after.grant()).unwrap().file().result_class;
+            prop_assert!(after.labels().class >= own);
+        }
+    }
+
+    #[test]
+    fn a_permit_never_refuses_what_a_decision_allows(
+        specs in specs(), session in session(), call in call(),
+    ) {
+        let policy = world(&specs);
+        if let Ok(decision) = decide(&policy, session, call.0, &call.1) {
+            let permit = permit(&policy, call.0, decision.grant().as_str(), &call.1);
+            prop_assert!(permit.is_ok(), "{:?}", permit);
+        }
+    }
+
+    #[test]
+    fn a_permit_never_permits_what_its_grant_does_not_cover(specs in specs(), call in call()) {
+        let policy = world(&specs);
+        let lowest = SessionView { taint: DataClass::Public, untrusted: false };
+        for (n, spec) in specs.iter().enumerate() {
+            let Ok(permit) = permit(&policy, call.0, &format!("g{n}"), &call.1) else { continue };
+            prop_assert_eq!(permit.grant().file().mode, Mode::Auto);
+            prop_assert!(!spec.expired && spec.tool == call.0);
+            prop_assert!(decide(&policy, lowest, call.0, &call.1).is_ok());
+            for binding in permit.bindings() {
+                let access = match binding.access {
+                    BindingAccess::Read => "read",
+                    BindingAccess::Write => "write",
+                };
+                prop_assert!(spec.paths.contains(&(access, binding.root.clone())));
+                prop_assert!(Path::new(&binding.path).starts_with(&binding.root));
+                prop_assert!(!binding.path.contains("..") && !binding.path.starts_with("/proc"));
+                prop_assert_eq!(binding.whole, call.0 == "log");
+            }
+            for deny in specs.iter().filter(|other| other.mode == "deny" && other.tool == call.0) {
+                prop_assert!(!deny.paths.is_empty());
+                for (_, denied) in &deny.paths {
+                    for binding in permit.bindings() {
+                        prop_assert!(!Path::new(&binding.path).starts_with(denied));
+                        prop_assert!(!Path::new(denied).starts_with(&binding.path));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_judge_panic(specs in specs(), tool in "\\PC{0,8}|read", text in "\\PC*|\\{\"path\":.{0,12}\\}") {
+        let policy = world(&specs);
+        let _ = decide(&policy, FRESH, &tool, &text);
+        let _ = permit(&policy, "read", "g0", &text);
+    }
+}
