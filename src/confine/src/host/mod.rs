@@ -1,1 +1,126 @@
-//! Facts about the host that a plan needs.
+//! Facts about the host that a plan rests on, taken once before [`crate::derive`]: which of a profile's paths exist and
+//! by way of which links, what a program needs to start, which programs its patterns match. Judges nothing and changes
+//! nothing.
+
+mod glob;
+mod locate;
+mod program;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use locate::{Link, Located};
+
+use crate::profile::Profile;
+
+/// Why the facts cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A path that cannot be looked at, for another reason than that it is not there.
+    #[error("cannot look at {path}")]
+    Look {
+        /// The path, as far as it was followed.
+        path: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A path that is not text; plans are.
+    #[error("{} is not UTF-8", .0.display())]
+    Text(PathBuf),
+    /// A path that leads in a circle.
+    #[error("{0} has too many symbolic links")]
+    Links(String),
+    /// A path of a view that is a socket, a device or a pipe.
+    #[error("{0} is neither a file nor a directory, only those can be viewed")]
+    Kind(String),
+    /// A program or an interpreter that is not there.
+    #[error("{path} does not exist{}", needed_by.as_ref().map(|by| format!(", and {by} needs it")).unwrap_or_default())]
+    NoProgram {
+        /// The path.
+        path: String,
+        /// The program that names it.
+        needed_by: Option<String>,
+    },
+    /// A program that this machine or this version cannot start.
+    #[error("cannot start {path}: {reason}")]
+    Program {
+        /// The program.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A pattern that matches more than anyone meant.
+    #[error("exec {pattern:?} matches more than {most} paths")]
+    TooMany {
+        /// The pattern.
+        pattern: String,
+        /// How many are looked at.
+        most: usize,
+    },
+}
+
+/// One match of an `exec` pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executable {
+    /// Where it is; a file or a directory.
+    pub at: Located,
+    /// The loader it is linked with, if it is a dynamic program. A script's interpreter is not here: to allow a script is
+    /// not to allow a shell.
+    pub loader: Option<Located>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Host {
+    /// For every view path of the profile where it is; those that do not exist are left out.
+    pub views: BTreeMap<String, Located>,
+    /// The program, as it was asked for.
+    pub program: String,
+    /// What is executed to start it, itself first: then the interpreters of scripts, and the loaders of all.
+    pub chain: Vec<Located>,
+    /// For every `exec` pattern of the profile what it matches.
+    pub exec: BTreeMap<String, Vec<Executable>>,
+}
+
+impl Host {
+    /// Looks at the host for `profile` and for `program`, an absolute path. Symbolic links are followed as the caller sees
+    /// them; `#!/usr/bin/env NAME` is looked up in the profile's own `PATH`.
+    ///
+    /// # Errors
+    /// [`HostError`]; a view path or an `exec` pattern without a match is no error, a program without one is.
+    pub fn take(profile: &Profile, program: &Path) -> Result<Self, HostError> {
+        let mut host = Self {
+            program: text(program)?,
+            ..Self::default()
+        };
+        for path in &profile.view {
+            if let Some(located) = locate::locate(path)? {
+                located.is_viewable()?;
+                host.views.insert(path.clone(), located);
+            }
+        }
+        let search = profile.env.get("PATH").map(String::as_str);
+        host.chain = program::chain(&host.program, search)?;
+        for pattern in &profile.exec {
+            let mut matches = Vec::new();
+            for path in glob::expand(pattern)? {
+                let Some(at) = locate::locate(&path)? else {
+                    continue;
+                };
+                let loader = program::loader_of(&at)?;
+                matches.push(Executable { at, loader });
+            }
+            host.exec.insert(pattern.clone(), matches);
+        }
+        Ok(host)
+    }
+}
+
+fn text(path: &Path) -> Result<String, HostError> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| HostError::Text(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;
