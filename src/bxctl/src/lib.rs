@@ -1,1 +1,135 @@
-//! bxctl
+//! The owner's command line: asks brokerd over its socket, reads the configuration and the audit log, and prints what
+//! it finds for people or as JSON. It decides nothing and holds no right that its user does not have.
+
+pub mod arguments;
+pub mod audit;
+pub mod broker;
+pub mod call;
+pub mod check;
+pub mod cli;
+pub mod configuration;
+pub mod failure;
+pub mod grants;
+pub mod moment;
+pub mod place;
+pub mod screen;
+pub mod sessions;
+pub mod status;
+pub mod table;
+pub mod tools;
+pub mod visible;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::Parser as _;
+use proto::Timestamp;
+
+use crate::broker::Broker;
+use crate::check::Verdict;
+use crate::cli::{AuditCommand, Cli, Command};
+use crate::configuration::ConfigurationError;
+use crate::failure::{Done, Failure};
+use crate::place::Place;
+use crate::screen::{Screen, Tone};
+
+/// Runs the command that `words` name (the program's name first) and prints what comes of it; the exit status is
+/// 0 done, 1 refused or failed, 2 usage or unusable input.
+#[must_use]
+pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help is no error: clap prints it to standard output and says 0. Nobody to tell if it cannot be printed.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2).into();
+        }
+    };
+    let screen = Screen::standard();
+    match run(cli, &screen) {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Refused) => ExitCode::from(1),
+        Err(failure) => {
+            if !failure.is_closed_pipe() {
+                let name = Tone::Bad.paint("bxctl", screen.err.colour);
+                screen.remark(&format!(
+                    "{name}: {}\n",
+                    visible::text(&failure.to_string())
+                ));
+            }
+            failure.status().into()
+        }
+    }
+}
+
+fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
+    let place = Place::choose(cli.home, cli.config, |name| std::env::var_os(name));
+    let now = Timestamp::from(SystemTime::now());
+    let (width, colour) = (screen.out.width, screen.out.colour);
+    let json = cli.json;
+    match cli.command {
+        Command::Call(words) => return call::run(words, &place, screen, json),
+        Command::Audit(AuditCommand::Verify) => return audit::verify::run(&place, screen, json),
+        Command::Audit(AuditCommand::Show(words)) => {
+            audit::show::run(&words, &place, now, screen, json)?;
+        }
+        Command::Check => return check(&place, screen, json),
+        Command::Sessions => {
+            let reply = Broker::connect(&place.socket())?.sessions()?;
+            if json {
+                screen.json(&reply)?;
+            } else if reply.sessions.is_empty() {
+                screen.remark(
+                    "bxctl: there is no session yet; `bxctl call` opens one for its call\n",
+                );
+            } else {
+                screen.print(&sessions::table(&reply, now).render(width, colour))?;
+            }
+        }
+        Command::Status => {
+            let reply = Broker::connect(&place.socket())?.status()?;
+            if json {
+                screen.json(&reply)?;
+            } else {
+                screen.print(&status::text(&reply, now, width, colour))?;
+            }
+        }
+        Command::Grants(words) => {
+            let policy = configuration::load(&place.config)?.policy;
+            let tool = words.tool.as_ref();
+            if json {
+                screen.json(&grants::document(&policy, tool, now))?;
+            } else {
+                screen.print(&grants::table(&policy, tool, now).render(width, colour))?;
+            }
+        }
+        Command::Tools => {
+            let policy = configuration::load(&place.config)?.policy;
+            if json {
+                screen.json(&tools::document(&policy))?;
+            } else {
+                screen.print(&tools::table(&policy).render(width, colour))?;
+            }
+        }
+    }
+    Ok(Done::Well)
+}
+
+fn check(place: &Place, screen: &Screen, json: bool) -> Result<Done, Failure> {
+    let verdict = match configuration::load(&place.config) {
+        Ok(configuration) => Verdict::good(&configuration),
+        Err(ConfigurationError::Wrong { complaints, .. }) => Verdict::bad(complaints),
+        Err(unreadable) => return Err(unreadable.into()),
+    };
+    if json {
+        screen.json(&verdict)?;
+    } else {
+        screen.print(&verdict.text())?;
+    }
+    Ok(if verdict.ok {
+        Done::Well
+    } else {
+        Done::Refused
+    })
+}

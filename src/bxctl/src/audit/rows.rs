@@ -1,0 +1,210 @@
+//! Records of the log as a table: calls with their ends, everything else in one sentence.
+
+use proto::audit::{Decision, DecisionRecord, ExitCause, ExitStatus, Outcome, OutcomeStatus};
+use proto::audit::{RoleEvent, SessionEvent};
+use proto::{Entry, Line};
+
+use super::selection::Row;
+use crate::moment;
+use crate::screen::Tone;
+use crate::status::level;
+use crate::table::{Cell, Fit, Table};
+
+/// The rows as a table, the day above its records.
+#[must_use]
+pub fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        ("seq", Fit::Number),
+        ("time", Fit::Whole),
+        ("session", Fit::Wrap),
+        ("call", Fit::Number),
+        ("tool", Fit::Wrap),
+        ("decision", Fit::Wrap),
+        ("grant", Fit::Wrap),
+        ("level", Fit::Whole),
+        ("outcome", Fit::Wrap),
+    ]);
+    let mut day = String::new();
+    for row in rows {
+        let line = &row.line;
+        let today = moment::day(line.time);
+        if today != day {
+            table.row(vec![Cell::new(format!("{today} UTC")).tone(Tone::Title)]);
+            day = today;
+        }
+        let seq = Cell::new(line.seq.to_string());
+        let time = Cell::new(moment::clock(line.time));
+        match &line.entry {
+            Entry::Decision(decision) => {
+                table.row(call(seq, time, decision, row.end.as_ref()));
+                let denied = decision.decision.granted().is_none();
+                if denied && !decision.detail.is_empty() {
+                    table.row(vec!["".into(), "".into(), Cell::new(&decision.detail)]);
+                }
+            }
+            other => table.row(vec![seq, time, event(other)]),
+        }
+    }
+    table
+}
+
+fn call(seq: Cell, time: Cell, decision: &Decision, end: Option<&Line>) -> Vec<Cell> {
+    let (decided, grant) = match &decision.decision {
+        DecisionRecord::Allowed { grant } => (Cell::new("allowed").tone(Tone::Good), Some(grant)),
+        DecisionRecord::Approved {
+            grant, approver, ..
+        } => (
+            Cell::new(format!("approved by {approver}")).tone(Tone::Good),
+            Some(grant),
+        ),
+        DecisionRecord::Denied { reason, grant } => {
+            (Cell::new(reason.as_str()).tone(Tone::Bad), grant.as_ref())
+        }
+    };
+    let ended = match end.map(|line| &line.entry) {
+        Some(Entry::Outcome(end)) => outcome(end),
+        _ if decision.decision.granted().is_some() => Cell::new("open").tone(Tone::Warning),
+        _ => "-".into(),
+    };
+    vec![
+        seq,
+        time,
+        decision.session.as_str().into(),
+        decision.call.to_string().into(),
+        Cell::new(&decision.tool),
+        decided,
+        grant.map_or("-", |grant| grant.as_str()).into(),
+        decision
+            .confinement
+            .as_ref()
+            .map_or_else(|| "-".into(), |measured| level(measured.level)),
+        ended,
+    ]
+}
+
+fn outcome(outcome: &Outcome) -> Cell {
+    let how = match (outcome.cause, outcome.exit) {
+        (Some(ExitCause::Timeout), _) => "timeout".to_owned(),
+        (Some(ExitCause::Memory), _) => "memory".to_owned(),
+        (Some(ExitCause::Aborted), _) => "aborted".to_owned(),
+        (Some(ExitCause::NotStarted), _) => "not started".to_owned(),
+        (_, Some(ExitStatus::Code(code))) => format!("exit {code}"),
+        (_, Some(ExitStatus::Signal(signal))) => format!("signal {signal}"),
+        (_, None) => "no status".to_owned(),
+    };
+    match outcome.status {
+        OutcomeStatus::Result => Cell::new("result").tone(Tone::Good),
+        OutcomeStatus::Failed => Cell::new(format!("failed {how}")).tone(Tone::Bad),
+        OutcomeStatus::Unknown => Cell::new("unknown").tone(Tone::Warning),
+    }
+}
+
+fn event(entry: &Entry) -> Cell {
+    match entry {
+        Entry::Session { session, event, by } => {
+            let what = match event {
+                SessionEvent::Opened => "opened",
+                SessionEvent::Resumed => "resumed",
+                SessionEvent::Ended => "ended",
+            };
+            Cell::new(format!("{session}: session {what} by {by}"))
+        }
+        Entry::Role { role, pid, event } => {
+            let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+            match event.as_ref() {
+                RoleEvent::Started { confinement } => {
+                    Cell::new(format!("{role}{pid} started, level {}", confinement.level))
+                }
+                RoleEvent::Ended { exit } => {
+                    let status = match exit {
+                        Some(ExitStatus::Code(code)) => format!("with status {code}"),
+                        Some(ExitStatus::Signal(signal)) => format!("by signal {signal}"),
+                        None => "with a status nobody saw".to_owned(),
+                    };
+                    Cell::new(format!("{role}{pid} ended {status}"))
+                }
+                RoleEvent::GivenUp {} => {
+                    Cell::new(format!("{role}{pid} was given up: it ended too often"))
+                        .tone(Tone::Bad)
+                }
+            }
+        }
+        Entry::Policy { generation, files } => Cell::new(format!(
+            "policy generation {generation} loaded, {} files",
+            files.len()
+        )),
+        Entry::Denials {
+            session,
+            tool,
+            reason,
+            count,
+            first,
+            last,
+        } => Cell::new(format!(
+            "{session}: {tool} denied {count} more times ({reason}), {} to {}",
+            moment::clock(*first),
+            moment::clock(*last)
+        ))
+        .tone(Tone::Bad),
+        Entry::Recovery {
+            file,
+            offset,
+            length,
+            ..
+        } => Cell::new(format!(
+            "a torn line was kept: {length} bytes at offset {offset} of {file}"
+        ))
+        .tone(Tone::Warning),
+        // Both stand in a row of their own kind; an outcome alone is never selected.
+        Entry::Decision(_) | Entry::Outcome(_) => Cell::new(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Timestamp;
+
+    use super::*;
+    use crate::audit::sample;
+    use crate::audit::selection::{Filter, Selection};
+    use crate::cli::ShowWords;
+
+    fn shown(width: usize) -> String {
+        let filter = Filter::new(&ShowWords::default(), Timestamp::MAX).unwrap();
+        let mut selection = Selection::new(filter);
+        sample::lines()
+            .into_iter()
+            .for_each(|line| selection.take(line));
+        table(&selection.finish()).render(width, false)
+    }
+
+    #[test]
+    fn a_call_and_its_end_are_one_line_and_the_rest_one_sentence_each() {
+        let expected = "\
+seq  time      session  call  tool      decision  grant       level  outcome
+2026-09-17 UTC
+  0  08:00:00  policy generation 1 loaded, 0 files
+  1  08:01:00  brokerd (pid 77) started, level full
+  2  08:02:00  s-1: session opened by bxctl
+  3  08:03:00  s-1         1  fs_read   allowed   notes-read  full   result
+  5  08:05:00  s-1         2  fs_read   no_grant  -           -      -
+               /etc is not granted\\x1b
+  6  08:06:00  s-2: session opened by bxctl
+  7  08:07:00  s-2         1  fs_write  allowed   notes-read  full   failed timeout
+  8  08:08:00  s-2         2  fs_list   allowed   notes-read  full   open
+ 10  08:10:00  s-2: fs_read denied 40 more times (no_grant), 08:00:00 to 08:00:30
+ 11  08:11:00  a torn line was kept: 3 bytes at offset 10 of 2026-09-17.jsonl
+";
+        assert_eq!(shown(100), expected);
+    }
+
+    #[test]
+    fn at_80_columns_long_cells_wrap() {
+        let text = shown(80);
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(
+            text.contains("failed\n") && text.contains(" timeout\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! Where the owner looks after a denial: one sentence for each reason, as a table that can be read alone.
+
+use proto::DenyReason;
+
+/// What to do about a denial for `reason`.
+#[must_use]
+pub(super) const fn way_out(reason: DenyReason) -> &'static str {
+    match reason {
+        DenyReason::UnknownTool => {
+            "`bxctl tools` lists the tools; a tool is a file in tools/ of the configuration"
+        }
+        DenyReason::BadArguments => "`bxctl tools` shows what arguments the tool takes",
+        DenyReason::NoGrant => {
+            "`bxctl grants` shows what is granted; a grant is a file in grants/ of the configuration"
+        }
+        DenyReason::GrantExpired => {
+            "`bxctl grants` shows when grants expire; `expires` stands in the grant's file"
+        }
+        DenyReason::CapabilityDenied => "`bxctl grants` shows which grants must be named",
+        DenyReason::DeniedByGrant => {
+            "`bxctl grants` shows the deny grants; they override every other grant"
+        }
+        DenyReason::TaintTooHigh => {
+            "`bxctl sessions` shows the session's taint, which never falls; without --session a call has a new session"
+        }
+        DenyReason::LimitReached => "a new session starts its counts anew: leave --session out",
+        DenyReason::UntrustedContext => {
+            "the session has read untrusted text and the grant says after_untrusted = \"deny\"; a new session has read none"
+        }
+        DenyReason::ApprovalRefused => "the owner said no to this call",
+        DenyReason::ApprovalExpired => {
+            "the grant's mode is ask and nobody answered; mode = \"auto\" does not ask"
+        }
+        DenyReason::PathOutside => {
+            "the path leads out of what is granted: look where its links lead, and at `bxctl grants`"
+        }
+        DenyReason::ConfinementTooWeak => {
+            "`bxctl audit show --json` names the gaps of the record; the grant's `confinement` or `waive` in config.toml decides what will do"
+        }
+        DenyReason::LaunchFailed => {
+            "`bxctl check` looks at the tool's file; `boxmaker explain TOOL` prints the sandbox that was meant"
+        }
+        DenyReason::SecretUnresolved => "the grant names a secret that cannot be had",
+        DenyReason::AuditUnavailable => {
+            "`bxctl status` says why nothing can be recorded; without a record nothing runs"
+        }
+    }
+}

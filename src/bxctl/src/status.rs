@@ -1,0 +1,102 @@
+//! `bxctl status`: what the supervisor runs, and whether it can record.
+
+use proto::client::StatusReply;
+use proto::{Level, Timestamp};
+
+use crate::moment;
+use crate::screen::Tone;
+use crate::table::{Cell, Fit, Table};
+use crate::visible;
+
+/// The status in words, with a table of the roles; `width` and `colour` as the stream takes them.
+#[must_use]
+pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> String {
+    let audit = &reply.audit;
+    let last = audit
+        .last
+        .map_or_else(|| "none yet".to_owned(), |last| moment::ago(now, last));
+    let log = match &audit.closed {
+        None => Tone::Good.paint("open", colour),
+        Some(why) => {
+            let why = format!("closed, no call can run: {}", visible::line(why));
+            Tone::Bad.paint(&why, colour)
+        }
+    };
+    let mut roles = Table::new(&[
+        ("role", Fit::Wrap),
+        ("pid", Fit::Number),
+        ("level", Fit::Whole),
+        ("started", Fit::Whole),
+        ("restarts", Fit::Number),
+    ]);
+    for role in &reply.roles {
+        roles.row(vec![
+            Cell::new(&role.role),
+            role.pid.map_or_else(
+                || Cell::new("down").tone(Tone::Bad),
+                |pid| pid.to_string().into(),
+            ),
+            level(role.level),
+            moment::ago(now, role.since).into(),
+            role.restarts.to_string().into(),
+        ]);
+    }
+    format!(
+        "supervisor  started {}, policy generation {}\n\
+         sandboxes   {} of tools now\n\
+         audit log   {log}; {} records, the last {last}\n\n{}",
+        moment::ago(now, reply.since),
+        reply.generation,
+        reply.sandboxes,
+        audit.next,
+        roles.render(width, colour),
+    )
+}
+
+/// A level in its tone.
+#[must_use]
+pub fn level(level: Level) -> Cell {
+    Cell::new(level.to_string()).tone(match level {
+        Level::Full => Tone::Good,
+        Level::Partial => Tone::Warning,
+        Level::None => Tone::Bad,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(closed: &str) -> StatusReply {
+        serde_json::from_str(&format!(
+            r#"{{"since": "2026-09-17T06:00:00.000Z", "generation": 2, "sandboxes": 1, "roles": [{{"role": "brokerd",
+                "pid": 4711, "since": "2026-09-17T08:00:00.000Z", "restarts": 1, "level": "full"}}],
+                "audit": {{"next": 42, "last": "2026-09-17T08:04:18.000Z", "closed": {closed}}}}}"#
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_running_supervisor_is_told_in_words() {
+        let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
+        assert_eq!(
+            text(&reply("null"), now, 80, false),
+            "supervisor  started 2 h ago, policy generation 2\n\
+             sandboxes   1 of tools now\n\
+             audit log   open; 42 records, the last 42 s ago\n\
+             \n\
+             role      pid  level  started    restarts\n\
+             brokerd  4711  full   5 min ago         1\n"
+        );
+    }
+
+    #[test]
+    fn a_closed_log_says_why() {
+        let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
+        let text = text(&reply(r#""fsync: no space left\u001b""#), now, 80, false);
+        assert!(
+            text.contains("closed, no call can run: fsync: no space left\\x1b;"),
+            "{text}"
+        );
+    }
+}
