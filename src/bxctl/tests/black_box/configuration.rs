@@ -1,0 +1,202 @@
+//! `bxctl grants`, `bxctl tools` and `bxctl check` on configuration files.
+
+use crate::host::Host;
+
+const READ: &str = r#"
+description = "Read one text file."
+kind = "stdio"
+command = ["toolkit", "fs_read"]
+profile = "tools/base"
+side_effect = false
+resources = { path = "read" }
+[arguments]
+type = "object"
+required = ["path"]
+properties.first.type = "integer"
+properties.path.type = "string"
+"#;
+const NOTES: &str = r#"
+tool = "fs_read"
+mode = "auto"
+max_taint = "private"
+expires = "2999-12-31T00:00:00.000Z"
+[constraints]
+paths = ["read:/srv/notes", "read:/srv/plans"]
+"#;
+const NO_KEYS: &str =
+    "tool = \"fs_read\"\nmode = \"deny\"\n[constraints]\npaths = [\"read:/srv/notes/keys\"]\n";
+
+fn host() -> Host {
+    let host = Host::new();
+    host.file("tools/fs_read.toml", READ);
+    host.file("grants/notes.toml", NOTES);
+    host.file("grants/no-keys.toml", NO_KEYS);
+    host
+}
+
+#[test]
+fn grants_are_a_table_that_fits_80_columns() {
+    let ended = host().run(&["grants"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(
+        ended.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ended.out
+    );
+    for part in [
+        "no-keys",
+        "notes",
+        "deny",
+        "auto",
+        "read:/srv/notes",
+        "2999-12-31",
+        "full",
+        "private",
+    ] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+}
+
+#[test]
+fn grants_as_json_are_the_files_with_their_defaults() {
+    let json = host().run(&["grants", "--json"]).json();
+    let notes = &json["grants"][1];
+    assert_eq!(
+        (&notes["id"], &notes["expired"]),
+        (&"notes".into(), &false.into())
+    );
+    assert_eq!(notes["result_class"], "private");
+    assert_eq!(notes["constraints"]["paths"][1], "read:/srv/plans");
+    let json = host().run(&["grants", "--tool", "other", "--json"]).json();
+    assert_eq!(json["grants"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn an_expired_grant_says_so() {
+    let host = host();
+    host.file("grants/old.toml", &NOTES.replace("2999", "2001"));
+    let ended = host.run(&["grants"]);
+    assert!(
+        ended
+            .out
+            .lines()
+            .any(|line| line.starts_with("old ") && line.contains(" expired ")),
+        "{}",
+        ended.out
+    );
+    assert_eq!(
+        host.run(&["grants", "--json"]).json()["grants"][2]["expired"],
+        true
+    );
+}
+
+#[test]
+fn tools_are_listed_with_their_arguments_and_grants() {
+    let ended = host().run(&["tools"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(
+        ended.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ended.out
+    );
+    for part in [
+        "Read one text file.",
+        "path: path to read",
+        "[first]: integer",
+        "no-keys",
+    ] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    let json = host().run(&["tools", "--json"]).json();
+    let tool = &json["tools"][0];
+    assert_eq!(
+        (&tool["name"], &tool["has_side_effects"]),
+        (&"fs_read".into(), &false.into())
+    );
+    assert_eq!(tool["grants"], serde_json::json!(["no-keys", "notes"]));
+    assert_eq!(tool["timeout"], "30s");
+}
+
+#[test]
+fn check_counts_what_is_right() {
+    let ended = host().run(&["check"]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{ended:?}");
+    assert!(
+        ended.out.starts_with("ok: 2 grants, 1 tools, ") && ended.out.ends_with(" profiles\n"),
+        "{ended:?}"
+    );
+    let json = host().run(&["check", "--json"]).json();
+    assert_eq!(
+        (&json["ok"], &json["grants"], &json["tools"]),
+        (&true.into(), &2.into(), &1.into())
+    );
+    assert!(json["profiles"].as_u64().unwrap() >= 2);
+    assert_eq!(json["errors"], serde_json::json!([]));
+}
+
+#[test]
+fn check_names_file_line_rule_and_way_out_of_every_error() {
+    let host = host();
+    host.file(
+        "grants/bad.toml",
+        "tool = \"fs_read\"\nmode = \"auto\"\nmax_tint = \"private\"\n",
+    );
+    host.file("profiles/own.toml", "extends = \"tools/none\"\n");
+    let ended = host.run(&["check"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.out.contains("grants/bad.toml:3: "), "{ended:?}");
+    assert!(ended.out.contains("profiles/own.toml"), "{ended:?}");
+    assert!(
+        ended.out.lines().all(|line| line.contains("; ")),
+        "{ended:?}"
+    );
+    let json = host.run(&["check", "--json"]).json();
+    assert_eq!(json["ok"], false);
+    let errors = json["errors"].as_array().unwrap();
+    let named =
+        |error: &&serde_json::Value| error["file"] == "grants/bad.toml" && error["line"] == 3;
+    assert!(errors.iter().any(|error| named(&error)), "{json}");
+}
+
+#[test]
+fn a_tool_without_its_profile_is_an_error_at_the_line_that_names_it() {
+    let host = host();
+    host.file(
+        "tools/fs_read.toml",
+        &READ.replace("tools/base", "tools/mine"),
+    );
+    let ended = host.run(&["check"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(
+        ended
+            .out
+            .starts_with("tools/fs_read.toml:5: there is no profile \"tools/mine\"; "),
+        "{ended:?}"
+    );
+    host.file("profiles/tools/mine.toml", "extends = \"tools/base\"\n");
+    assert_eq!(host.run(&["check"]).status, 0);
+}
+
+#[test]
+fn a_listing_of_a_wrong_configuration_shows_the_errors_and_is_status_2() {
+    let host = host();
+    host.file("grants/bad.toml", "mode = \"auto\"\n");
+    for words in [["grants"], ["tools"]] {
+        let ended = host.run(&words);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.err.contains("grants/bad.toml"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_is_not_there_is_unusable_input() {
+    let host = host();
+    for command in ["grants", "tools", "check"] {
+        let ended = host.run(&[command, "--config", "/nonexistent"]);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
+        assert!(
+            ended.err.contains("/nonexistent") && ended.err.contains("--config DIR"),
+            "{ended:?}"
+        );
+    }
+}

@@ -1,0 +1,14 @@
+//! Black-box tests of the `bxctl` binary: its words, its output, its exit status. brokerd is a script on a socket.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, also outside its own function"
+)]
+
+mod audit;
+mod call;
+mod configuration;
+mod host;
+mod listings;
+mod permissions;
+mod terminal;
