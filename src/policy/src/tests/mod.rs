@@ -1,7 +1,10 @@
 //! Tests of the crate as a whole: configurations as text, calls as JSON.
 
+mod covering;
 mod labels;
 mod loading;
+mod loading_grants;
+mod loading_tools;
 mod permits;
 mod properties;
 mod reasons;
@@ -164,5 +167,40 @@ pub(super) fn answer(decided: &Result<Decision, Denial>) -> Result<&str, DenyRea
     match decided {
         Ok(decision) => Ok(decision.grant().as_str()),
         Err(denial) => Err(denial.reason),
+    }
+}
+
+/// The rules that `text` as `file` breaks, beside the three tools, as `line: rule`.
+pub(super) fn mistakes(file: &str, text: &[u8]) -> Vec<String> {
+    let mut files = files(&[
+        ("tools/read", READ),
+        ("tools/copy", COPY),
+        ("tools/log", LOG),
+    ]);
+    files.insert(file.to_owned(), text.to_vec());
+    let errors = match Policy::load(&files, 1) {
+        Ok(_) => return Vec::new(),
+        Err(errors) => errors,
+    };
+    let one = |error: LoadError| {
+        assert_eq!(error.file, file);
+        assert!(!error.fix.is_empty() && !error.rule.is_empty());
+        let line = error.line.map_or("-".to_owned(), |line| line.to_string());
+        format!("{line}: {}", error.rule)
+    };
+    errors.into_iter().map(one).collect()
+}
+
+/// Exactly these mistakes, by line and a part of the rule.
+pub(super) fn expect(file: &str, text: &str, want: &[&str]) {
+    let got = mistakes(file, text.as_bytes());
+    assert_eq!(got.len(), want.len(), "{text}\n{got:#?}");
+    for want in want {
+        let (line, part) = want.split_once(' ').unwrap();
+        assert!(
+            got.iter()
+                .any(|got| got.starts_with(&format!("{line} ")) && got.contains(part)),
+            "{want}\n{text}\n{got:#?}"
+        );
     }
 }

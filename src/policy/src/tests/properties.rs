@@ -13,13 +13,16 @@ use proto::grant::Mode;
 use super::*;
 use crate::BindingAccess;
 
-const PLACES: [&str; 7] = ["/a", "/a/b", "/a/b/c", "/a/d", "/e", "/e/f", "/"];
-/// How many of these are not relative, and come first.
-const ABSOLUTE: usize = 9;
+const PLACES: [&str; 5] = ["/", "/a", "/a/b", "/a/b/c", "/e"];
 const SPELLINGS: [&str; 14] = [
-    "/a", "/a/b", "/a/b/c", "/a/d/x", "/ab", "/e/f", "/", "/a/../e", "/proc/1", "", "b", "b/c",
-    "f", "../e",
+    "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/x", "/e/f", "/ab", "/", "/a/../e", "/proc/1", "b",
+    "b/c", "f", "../e",
 ];
+/// How many of these, from the front, are absolute.
+const ABSOLUTE: usize = 10;
+
+/// A tool and the text of its arguments.
+type Call = (&'static str, String);
 
 #[derive(Debug, Clone)]
 struct Spec {
@@ -51,14 +54,14 @@ impl Spec {
 prop_compose! {
     // No class below a ceiling, so that no store of this world launders and every world loads.
     fn spec(modes: &'static [&'static str])(
-        tool in select(&["read", "copy", "log"][..]),
+        tool in select(&["read", "read", "copy", "log"][..]),
         mode in select(modes),
-        max_taint in select(&["public", "private"][..]),
+        max_taint in select(&["public", "private", "private", "private"][..]),
         class in select(&["private", "secret"][..]),
         after in select(&["allow", "deny"][..]),
-        expired in prop::bool::weighted(0.2),
-        reads in subsequence(PLACES.to_vec(), 0..3),
-        writes in subsequence(PLACES.to_vec(), 0..2),
+        expired in prop::bool::weighted(0.1),
+        reads in subsequence(PLACES.to_vec(), 0..4),
+        writes in subsequence(PLACES.to_vec(), 0..4),
     ) -> Spec {
         let reads = reads.into_iter().map(|p| ("read", p.to_owned()));
         let writes = writes.into_iter().map(|p| ("write", p.to_owned()));
@@ -66,8 +69,21 @@ prop_compose! {
     }
 }
 
-fn specs() -> impl Strategy<Value = Vec<Spec>> {
-    prop::collection::vec(spec(&["auto", "auto", "auto", "ask", "deny"]), 1..7)
+/// Grants, and a call of the tool that the first of them is for.
+fn scene() -> impl Strategy<Value = (Vec<Spec>, Call)> {
+    scene_of(&["read", "copy", "log"], &SPELLINGS)
+}
+
+fn scene_of(
+    tools: &'static [&'static str],
+    spellings: &'static [&'static str],
+) -> impl Strategy<Value = (Vec<Spec>, Call)> {
+    let modes = &["auto", "auto", "auto", "auto", "auto", "ask", "deny"];
+    let specs = prop::collection::vec(spec(modes), 2..8);
+    (specs, select(tools)).prop_flat_map(move |(mut specs, tool)| {
+        specs[0].tool = tool;
+        (Just(specs), call(tool, spellings))
+    })
 }
 
 fn world(specs: &[Spec]) -> Policy {
@@ -84,17 +100,18 @@ fn world(specs: &[Spec]) -> Policy {
 }
 
 prop_compose! {
-    fn call_of(tools: &'static [&'static str], spellings: &'static [&'static str])(
-        tool in select(tools),
+    fn call(tool: &'static str, spellings: &'static [&'static str])(
         one in prop::option::weighted(0.9, select(spellings)),
-        two in prop::option::weighted(0.5, select(spellings)),
+        two in prop::option::weighted(0.4, select(spellings)),
         strange in prop::bool::weighted(0.05),
-    ) -> (&'static str, String) {
+    ) -> Call {
         let mut arguments = serde_json::Map::new();
         let names = if tool == "copy" { ["from", "to"] } else { ["path", "other"] };
         if tool == "log" {
             arguments.insert("count".to_owned(), 1.into());
         } else {
+            // A copy that lacks one of its paths stops before anything of interest.
+            let two = if tool == "copy" { two.or(one) } else { two };
             for (name, value) in names.into_iter().zip([one, two]) {
                 arguments.extend(value.map(|value| (name.to_owned(), value.into())));
             }
@@ -106,13 +123,15 @@ prop_compose! {
     }
 }
 
-/// Any call.
-fn call() -> impl Strategy<Value = (&'static str, String)> {
-    call_of(&["read", "copy", "log", "gone"], &SPELLINGS)
-}
-
 fn session() -> impl Strategy<Value = SessionView> {
-    let taint = select(&[DataClass::Public, DataClass::Private, DataClass::Secret][..]);
+    let taint = select(
+        &[
+            DataClass::Public,
+            DataClass::Private,
+            DataClass::Private,
+            DataClass::Secret,
+        ][..],
+    );
     (taint, any::<bool>()).prop_map(|(taint, untrusted)| SessionView { taint, untrusted })
 }
 
@@ -123,7 +142,7 @@ fn absolute(arguments: &str) -> bool {
         .all(|value| value.as_str().is_none_or(|text| text.starts_with('/')))
 }
 
-fn runs(specs: &[Spec], session: SessionView, call: &(&str, String)) -> bool {
+fn runs(specs: &[Spec], session: SessionView, call: &Call) -> bool {
     decide(&world(specs), session, call.0, &call.1).is_ok()
 }
 
@@ -132,7 +151,7 @@ proptest! {
 
     #[test]
     fn adding_a_deny_grant_never_lets_more_run(
-        mut specs in specs(), deny in spec(&["deny"]), session in session(), call in call(),
+        (mut specs, call) in scene(), deny in spec(&["deny"]), session in session(),
     ) {
         let before = runs(&specs, session, &call);
         specs.push(deny);
@@ -141,7 +160,7 @@ proptest! {
 
     #[test]
     fn removing_a_grant_that_allows_never_lets_more_run(
-        specs in specs(), which in any::<prop::sample::Index>(), session in session(), call in call(),
+        (specs, call) in scene(), which in any::<prop::sample::Index>(), session in session(),
     ) {
         let mut fewer = specs.clone();
         if fewer.remove(which.index(specs.len())).mode != "deny" {
@@ -151,8 +170,9 @@ proptest! {
 
     #[test]
     fn narrowing_a_path_never_lets_more_run(
-        specs in specs(), which in any::<prop::sample::Index>(), entry in any::<prop::sample::Index>(),
-        drop in any::<bool>(), session in session(), call in call_of(&["read", "copy"], &SPELLINGS[..ABSOLUTE]),
+        (specs, call) in scene_of(&["read", "copy"], &SPELLINGS[..ABSOLUTE]),
+        which in any::<prop::sample::Index>(), entry in any::<prop::sample::Index>(), drop in any::<bool>(),
+        session in session(),
     ) {
         let mut narrower = specs.clone();
         let spec = &mut narrower[which.index(specs.len())];
@@ -175,7 +195,7 @@ proptest! {
 
     #[test]
     fn a_more_tainted_or_steered_session_never_runs_more(
-        specs in specs(), low in session(), high in session(), call in call(),
+        (specs, call) in scene(), low in session(), high in session(),
     ) {
         let high = SessionView {
             taint: low.taint.max(high.taint),
@@ -186,7 +206,7 @@ proptest! {
 
     #[test]
     fn a_further_grant_never_launders_a_label(
-        mut specs in specs(), more in spec(&["auto", "ask"]), session in session(), call in call(),
+        (mut specs, call) in scene(), more in spec(&["auto", "ask"]), session in session(),
     ) {
         let before = decide(&world(&specs), session, call.0, &call.1);
         // In front, so that it is taken if it can be.
@@ -203,7 +223,7 @@ proptest! {
 
     #[test]
     fn a_permit_never_refuses_what_a_decision_allows(
-        specs in specs(), session in session(), call in call(),
+        (specs, call) in scene(), session in session(),
     ) {
         let policy = world(&specs);
         if let Ok(decision) = decide(&policy, session, call.0, &call.1) {
@@ -213,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn a_permit_never_permits_what_its_grant_does_not_cover(specs in specs(), call in call()) {
+    fn a_permit_never_permits_what_its_grant_does_not_cover((specs, call) in scene()) {
         let policy = world(&specs);
         let lowest = SessionView { taint: DataClass::Public, untrusted: false };
         for (n, spec) in specs.iter().enumerate() {
@@ -244,9 +264,25 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_a_judge_panic(specs in specs(), tool in "\\PC{0,8}|read", text in "\\PC*|\\{\"path\":.{0,12}\\}") {
+    fn no_text_makes_a_judge_panic((specs, _) in scene(), tool in "\\PC{0,8}|read", text in "\\PC*|\\{\"path\":.{0,12}\\}") {
         let policy = world(&specs);
         let _ = decide(&policy, FRESH, &tool, &text);
         let _ = permit(&policy, "read", "g0", &text);
+    }
+
+    #[test]
+    fn no_damage_to_a_file_makes_loading_panic(
+        cut in any::<prop::sample::Index>(), length in 0..12usize, junk in prop::collection::vec(any::<u8>(), 0..6),
+    ) {
+        let sound = grant("copy", &["read:/a", "write:/b"], "after_untrusted = \"deny\"");
+        for (file, text) in [("tools/x.toml", READ), ("tools/y.toml", COPY), ("grants/g.toml", &sound)] {
+            let mut bytes = text.as_bytes().to_vec();
+            let from = cut.index(bytes.len());
+            let to = bytes.len().min(from + length);
+            bytes.splice(from..to, junk.iter().copied());
+            for error in mistakes(file, &bytes) {
+                prop_assert!(error.len() > 3);
+            }
+        }
     }
 }
