@@ -33,6 +33,12 @@ fn chosen<'a>(
         .filter(move |grant| tool.is_none_or(|tool| *tool == grant.file().tool))
 }
 
+/// Whether there is a grant at all, or one of `tool`.
+#[must_use]
+pub fn any(policy: &Policy, tool: Option<&ToolName>) -> bool {
+    chosen(policy, tool).next().is_some()
+}
+
 fn expired(grant: &Grant, now: Timestamp) -> bool {
     grant.expires.is_some_and(|expires| expires <= now)
 }

@@ -100,6 +100,10 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
             let tool = words.tool.as_ref();
             if json {
                 screen.json(&grants::document(&policy, tool, now))?;
+            } else if !grants::any(&policy, tool) {
+                screen.remark(
+                    "bxctl: there is no such grant, and what no grant covers does not run\n",
+                );
             } else {
                 screen.print(&grants::table(&policy, tool, now).render(width, colour))?;
             }

@@ -64,7 +64,7 @@ pub fn table(policy: &Policy) -> Table {
         let grants = grants(policy, tool);
         table.row(vec![
             tool.name().as_str().into(),
-            Cell::new(&tool.file().description),
+            Cell::new(first_sentence(&tool.file().description)),
             Cell::list(arguments(tool.file())),
             if tool.has_side_effects() {
                 "yes".into()
@@ -79,6 +79,17 @@ pub fn table(policy: &Policy) -> Table {
         ]);
     }
     table
+}
+
+/// Descriptions are written for a model too and may be long; a person who looks for a tool needs the beginning.
+fn first_sentence(text: &str) -> &str {
+    let end = [". ", ".\n", "\n"]
+        .iter()
+        .filter_map(|end| text.find(end))
+        .min();
+    text.get(..end.map_or(text.len(), |end| end + 1))
+        .unwrap_or(text)
+        .trim_end()
 }
 
 /// One text for each argument: `path: read path`, `[first]: integer` where it may be left out.
@@ -121,5 +132,21 @@ const fn kind(kind: Option<SchemaType>) -> &'static str {
         Some(SchemaType::Number) => "number",
         Some(SchemaType::Boolean) => "true or false",
         Some(SchemaType::Null) => "null",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_the_first_sentence_of_a_description() {
+        assert_eq!(
+            first_sentence("Read one file. A text file comes back."),
+            "Read one file."
+        );
+        assert_eq!(first_sentence("Show v1.2\nof it"), "Show v1.2");
+        assert_eq!(first_sentence("Read one file."), "Read one file.");
+        assert_eq!(first_sentence(""), "");
     }
 }

@@ -191,65 +191,6 @@ fn the_grant_and_the_owners_reason_come_from_the_log_when_it_can_be_read() {
 }
 
 #[test]
-fn without_a_socket_the_error_says_what_to_start_and_where_it_looked() {
-    let host = Host::new();
-    let ended = host.run(&["call", "fs_read"]);
-    assert_eq!((ended.status, ended.out.as_str()), (1, ""));
-    let socket = host.socket();
-    assert!(
-        ended.err.contains("is `boxmaker up` running?")
-            && ended.err.contains(crate::host::text(&socket)),
-        "{ended:?}"
-    );
-    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let ended = host.run(&["status"]);
-    assert_eq!(ended.status, 1);
-    assert!(ended.err.contains("nobody listens at"), "{ended:?}");
-}
-
-#[test]
-fn an_error_of_brokerd_is_told_with_the_way_out() {
-    let host = Host::new();
-    let _seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "error",
-                r#"{"code": "unknown_session", "detail": "s-9 is not known"}"#,
-            )]
-        }
-        _ => Vec::new(),
-    });
-    let ended = host.run(&["call", "fs_read", "--session", "s-9"]);
-    assert_eq!(ended.status, 1);
-    assert!(
-        ended.err.contains("s-9 is not known\n  `bxctl sessions`"),
-        "{ended:?}"
-    );
-}
-
-#[test]
-fn a_brokerd_that_goes_away_in_the_middle_is_a_failure() {
-    let host = Host::new();
-    let _seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "session_opened",
-                r#"{"session": "s-1", "last_call": 0}"#,
-            )]
-        }
-        _ => Vec::new(),
-    });
-    let ended = host.run(&["call", "fs_read"]);
-    assert_eq!(ended.status, 1);
-    assert!(
-        ended
-            .err
-            .contains("closed the connection before it answered tool_request"),
-        "{ended:?}"
-    );
-}
-
-#[test]
 fn a_question_to_the_owner_is_shown_while_the_call_waits() {
     let host = Host::new();
     let _seen = host.broker(|asked| match asked {
@@ -273,34 +214,4 @@ fn a_question_to_the_owner_is_shown_while_the_call_waits() {
             .contains("waiting for an approval, until 2026-09-17T08:05:00.000Z"),
         "{ended:?}"
     );
-}
-
-#[test]
-fn the_session_of_a_refused_request_is_ended_over_another_connection() {
-    let host = Host::new();
-    let seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "session_opened",
-                r#"{"session": "s-1", "last_call": 0}"#,
-            )]
-        }
-        Message::ToolRequest(_) => {
-            vec![message(
-                "error",
-                r#"{"code": "internal", "detail": "brokerd is stopping"}"#,
-            )]
-        }
-        _ => vec![message("ok", "{}")],
-    });
-    let ended = host.run(&["call", "fs_read"]);
-    assert_eq!((ended.status, ended.out.as_str()), (1, ""));
-    assert!(
-        ended.err.contains("brokerd is stopping") && !ended.err.contains("not ended"),
-        "{ended:?}"
-    );
-    assert!(matches!(
-        seen.try_iter().last(),
-        Some(Message::SessionEnd(_))
-    ));
 }

@@ -6,6 +6,7 @@
 )]
 
 mod audit;
+mod broker;
 mod call;
 mod configuration;
 mod host;
