@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 /// Why a path was not resolved.
@@ -57,23 +57,35 @@ pub struct Resolved {
 }
 
 impl Root {
-    /// Opens the root that a grant names; `None` if it does not exist. Links in the root itself are followed: the
-    /// owner wrote it.
+    /// Opens the root that a grant names; `None` if it does not exist. No component may be a link: one that a tool
+    /// with a write grant above it has put there would otherwise choose what the grant is about.
     ///
     /// # Errors
-    /// As [`ResolveError`].
+    /// [`ResolveError::Outside`] for a link on the way, and the other [`ResolveError`]s.
     pub fn open(path: &Path) -> Result<Option<Self>, ResolveError> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(descriptor) => Ok(Some(Self {
-                path: path.to_owned(),
-                resolved: describe(descriptor, path)?,
-            })),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(ResolveError::Open {
-                path: path.to_owned(),
-                source: errno.into(),
-            }),
+        let (path, flags) = (path.to_owned(), OFlags::PATH | OFlags::CLOEXEC);
+        let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match rustix::fs::openat2(CWD, &path, flags, Mode::empty(), how) {
+                Ok(descriptor) => {
+                    let resolved = describe(descriptor, &path)?;
+                    return Ok(Some(Self { path, resolved }));
+                }
+                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::LOOP) => {
+                    return Err(ResolveError::Outside {
+                        root: path.clone(),
+                        path,
+                    });
+                }
+                Err(errno) => {
+                    return Err(ResolveError::Open {
+                        path,
+                        source: errno.into(),
+                    });
+                }
+            }
         }
     }
 
@@ -165,4 +177,114 @@ fn describe(descriptor: OwnedFd, path: &Path) -> Result<Resolved, ResolveError> 
         device: st_dev,
         inode: st_ino,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    fn granted() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        // The temporary directory itself may be reached by a link.
+        let base = fs::canonicalize(directory.path()).unwrap();
+        let root = base.join("granted");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("sub/a.md"), "inside").unwrap();
+        fs::write(base.join("secret"), "outside").unwrap();
+        (directory, root)
+    }
+
+    fn inode(path: &Path) -> u64 {
+        fs::metadata(path).unwrap().ino()
+    }
+
+    #[test]
+    fn what_is_inside_is_opened_however_links_lead_to_it() {
+        let (_directory, root) = granted();
+        symlink("sub/../sub/a.md", root.join("link")).unwrap();
+        let open = Root::open(&root).unwrap().unwrap();
+        for path in ["sub/a.md", "link"] {
+            let resolved = open.resolve(&root.join(path)).unwrap().unwrap();
+            assert_eq!(resolved.inode, inode(&root.join("sub/a.md")), "{path}");
+            assert!(!resolved.directory);
+        }
+        assert!(open.resolve(&root).unwrap().unwrap().directory);
+        assert!(open.resolve(&root.join("absent")).unwrap().is_none());
+        assert!(
+            open.resolve(&root.join("sub/a.md/below"))
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn whatever_leads_out_is_outside() {
+        let (directory, root) = granted();
+        let secret = fs::canonicalize(directory.path()).unwrap().join("secret");
+        symlink("../secret", root.join("relative")).unwrap();
+        symlink(&secret, root.join("absolute")).unwrap();
+        symlink("..", root.join("up")).unwrap();
+        symlink("relative", root.join("chain")).unwrap();
+        symlink("/proc/self/root", root.join("magic")).unwrap();
+        let open = Root::open(&root).unwrap().unwrap();
+        for path in [
+            "relative",
+            "absolute",
+            "up/secret",
+            "chain",
+            "magic",
+            "../secret",
+        ] {
+            let outcome = open.resolve(&root.join(path));
+            assert!(
+                matches!(outcome, Err(ResolveError::Outside { .. })),
+                "{path}: {outcome:?}"
+            );
+        }
+        let outcome = open.resolve(&secret);
+        assert!(
+            matches!(outcome, Err(ResolveError::Outside { .. })),
+            "{outcome:?}"
+        );
+    }
+
+    #[test]
+    fn a_root_that_is_reached_by_a_link_is_refused() {
+        let (_directory, root) = granted();
+        let link = root.with_file_name("link-to-granted");
+        symlink(&root, &link).unwrap();
+        for path in [link.clone(), link.join("sub")] {
+            let outcome = Root::open(&path);
+            assert!(
+                matches!(outcome, Err(ResolveError::Outside { .. })),
+                "{outcome:?}"
+            );
+        }
+        assert!(Root::open(&root.join("sub")).unwrap().is_some());
+        assert!(Root::open(&root.join("absent")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_single_file_can_be_a_root_and_has_nothing_below() {
+        let (_directory, root) = granted();
+        let file = root.join("sub/a.md");
+        let open = Root::open(&file).unwrap().unwrap();
+        assert_eq!(open.resolve(&file).unwrap().unwrap().inode, inode(&file));
+        assert!(open.resolve(&file.join("x")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_socket_or_a_pipe_is_neither_file_nor_directory() {
+        let (_directory, root) = granted();
+        let socket = root.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let open = Root::open(&root).unwrap().unwrap();
+        assert!(matches!(
+            open.resolve(&socket),
+            Err(ResolveError::Kind { .. })
+        ));
+    }
 }
