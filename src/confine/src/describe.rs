@@ -1,1 +1,389 @@
-//! A plan as a person reads it.
+//! A plan as a person reads it: sections with one fact a line, at most 80 columns. Says everything the plan says, so that
+//! two plans that read the same differ only in their seccomp programs.
+
+use std::fmt::Write as _;
+
+use crate::plan::{Access, LandlockRule, Mount, Namespace, Plan, Rule};
+
+/// The widest line, in characters.
+const WIDTH: usize = 80;
+const INDENT: &str = "  ";
+
+/// Describes a plan; the text ends with a line feed.
+#[must_use]
+pub fn describe(plan: &Plan) -> String {
+    let mut text = Text::default();
+    program(&mut text, plan);
+    sees(&mut text, plan);
+    writes(&mut text, plan);
+    executes(&mut text, plan);
+    network(&mut text, plan);
+    system_calls(&mut text, plan);
+    limits(&mut text, plan);
+    identity(&mut text, plan);
+    text.0
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn section(&mut self, title: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(title);
+        self.0.push('\n');
+    }
+
+    /// One fact; what does not fit goes on below it, cut at spaces where there are some.
+    fn fact(&mut self, fact: &str) {
+        let mut indent = INDENT.to_owned();
+        let mut rest = fact;
+        loop {
+            let room = WIDTH - indent.len();
+            let end = rest.char_indices().nth(room).map(|(at, _)| at);
+            let Some(end) = end else {
+                let _ = writeln!(self.0, "{indent}{rest}");
+                return;
+            };
+            let cut = rest[..end].rfind(' ').filter(|at| *at > 0).unwrap_or(end);
+            let _ = writeln!(self.0, "{indent}{}", &rest[..cut]);
+            rest = rest[cut..].trim_start_matches(' ');
+            indent = INDENT.repeat(3);
+        }
+    }
+
+    fn facts(&mut self, facts: impl IntoIterator<Item = String>, none: &str) {
+        let mut any = false;
+        for fact in facts {
+            any = true;
+            self.fact(&fact);
+        }
+        if !any {
+            self.fact(none);
+        }
+    }
+}
+
+/// A text that came from outside, so that nothing in it moves the cursor or passes for ours.
+fn shown(text: &str) -> String {
+    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !"\"'\\".contains(c);
+    if !text.is_empty() && text.chars().all(plain) && text.is_ascii() {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.escape_default())
+    }
+}
+
+fn program(text: &mut Text, plan: &Plan) {
+    let program = &plan.program;
+    text.section("Program");
+    let words: Vec<_> = program.argv.iter().map(|word| shown(word)).collect();
+    text.fact(&words.join(" "));
+    text.fact(&format!("in {}", shown(&program.cwd)));
+    for (key, value) in &program.env {
+        text.fact(&format!("{key}={}", shown(value)));
+    }
+    text.fact(&format!("input sha256 {}", program.input));
+}
+
+fn sees(text: &mut Text, plan: &Plan) {
+    text.section("Sees");
+    for mount in &plan.mounts {
+        text.fact(&match mount {
+            Mount::View { path, directory } => {
+                let kind = if *directory { "directory" } else { "file" };
+                format!("{} (the host's {kind}, read-only)", shown(path))
+            }
+            Mount::Link { path, target } => format!("{} -> {}", shown(path), shown(target)),
+            Mount::Proc => "/proc (its own processes only)".to_owned(),
+            Mount::Devices => "/dev (null, zero, full, random, urandom)".to_owned(),
+            Mount::Scratch { bytes, inodes } => {
+                format!("/tmp (private, {}, {inodes} inodes)", size(*bytes))
+            }
+            Mount::Tree {
+                path,
+                directory,
+                access,
+                exec,
+            } => {
+                let kind = if *directory { "directory" } else { "file" };
+                let exec = if *exec { ", programs may run" } else { "" };
+                format!(
+                    "{} (granted {kind}, {}{exec})",
+                    shown(path),
+                    access_text(*access)
+                )
+            }
+        });
+    }
+}
+
+const fn access_text(access: Access) -> &'static str {
+    match access {
+        Access::Read => "to read",
+        Access::WriteFiles => "to write files, not to read",
+        Access::WriteTree => "to write files and directories, not to read",
+        Access::ReadWriteFiles => "to read, and to write files",
+        Access::ReadWriteTree => "to read, and to write files and directories",
+    }
+}
+
+fn with_rule(plan: &Plan, wanted: impl Fn(Rule) -> bool) -> impl Iterator<Item = &LandlockRule> {
+    plan.landlock.iter().filter(move |rule| wanted(rule.rule))
+}
+
+fn writes(text: &mut Text, plan: &Plan) {
+    text.section("May write");
+    let writes = |rule| match rule {
+        Rule::Device | Rule::Scratch => true,
+        Rule::Tree(access) => access.writes(),
+        Rule::Read | Rule::Execute => false,
+    };
+    let facts = with_rule(plan, writes).map(|rule| {
+        let what = match rule.rule {
+            Rule::Tree(Access::WriteTree | Access::ReadWriteTree) => "files, directories, links",
+            Rule::Tree(_) => "regular files in it",
+            Rule::Device => "the device",
+            _ => "anything but device nodes",
+        };
+        format!("{}: {what}", shown(&rule.path))
+    });
+    text.facts(facts, "nothing");
+}
+
+fn executes(text: &mut Text, plan: &Plan) {
+    text.section("May execute");
+    let facts = with_rule(plan, |rule| rule == Rule::Execute).map(|rule| shown(&rule.path));
+    text.facts(facts, "nothing");
+}
+
+fn network(text: &mut Text, plan: &Plan) {
+    text.section("Network");
+    text.fact(if plan.namespaces.contains(&Namespace::Net) {
+        "none: a network namespace of its own, with nothing in it"
+    } else {
+        "the host's, but no TCP port and no abstract socket that Landlock can close"
+    });
+}
+
+fn system_calls(text: &mut Text, plan: &Plan) {
+    text.section("System calls");
+    text.fact(&format!("sets: {}", plan.seccomp.sets.join(", ")));
+    text.fact(&format!("programs sha256 {}", plan.seccomp.programs));
+}
+
+fn limits(text: &mut Text, plan: &Plan) {
+    let limits = &plan.limits;
+    text.section("Limits");
+    text.fact(&format!("memory {}", size(limits.memory)));
+    text.fact(&format!("{} processes and threads", limits.pids));
+    text.fact(&format!("{} % of one processor", limits.cpu));
+    text.fact(&format!("{} open files in one process", limits.files));
+    let wall = std::time::Duration::from_millis(limits.wall_ms);
+    text.fact(&format!("ends after {}", humantime::format_duration(wall)));
+}
+
+fn identity(text: &mut Text, plan: &Plan) {
+    text.section("Identity and level");
+    text.fact("a user id of its own, no groups, no capabilities");
+    text.fact(&format!("host name {}", shown(&plan.hostname)));
+    let namespaces = plan.namespaces.iter().map(|one| namespace(*one));
+    let namespaces: Vec<_> = namespaces.collect();
+    let none = "no namespace of its own".to_owned();
+    text.fact(&match namespaces.join(", ") {
+        names if names.is_empty() => none,
+        names => format!("namespaces of its own: {names}"),
+    });
+    text.fact(&format!("profile {}", shown(&plan.profile)));
+    text.fact(&format!("needs level {}", plan.required));
+}
+
+const fn namespace(namespace: Namespace) -> &'static str {
+    match namespace {
+        Namespace::Mount => "mount",
+        Namespace::Pid => "pid",
+        Namespace::Net => "net",
+        Namespace::Ipc => "ipc",
+        Namespace::Uts => "uts",
+        Namespace::Cgroup => "cgroup",
+    }
+}
+
+/// Bytes in the largest unit that says them exactly.
+fn size(bytes: u64) -> String {
+    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{} {name}", bytes / unit);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use proto::{Hash32, Level};
+
+    use super::*;
+    use crate::plan::{Limits, Program, Seccomp};
+
+    fn plan() -> Plan {
+        let rule = |path: &str, rule| LandlockRule {
+            path: path.to_owned(),
+            rule,
+        };
+        let tree = |path: &str, access, exec| Mount::Tree {
+            path: path.to_owned(),
+            directory: true,
+            access,
+            exec,
+        };
+        Plan {
+            profile: "tools/base".to_owned(),
+            namespaces: vec![Namespace::Mount, Namespace::Net],
+            hostname: "boxmaker".to_owned(),
+            mounts: vec![
+                Mount::Link {
+                    path: "/lib".to_owned(),
+                    target: "usr/lib".to_owned(),
+                },
+                Mount::View {
+                    path: "/usr".to_owned(),
+                    directory: true,
+                },
+                Mount::Proc,
+                Mount::Devices,
+                Mount::Scratch {
+                    bytes: 64 << 20,
+                    inodes: 4096,
+                },
+                tree("/srv/notes", Access::Read, true),
+                tree("/srv/a b\u{202e}c", Access::ReadWriteFiles, false),
+            ],
+            landlock: vec![
+                rule("/usr", Rule::Read),
+                rule("/usr/bin/git", Rule::Execute),
+                rule("/tmp", Rule::Scratch),
+                rule("/srv/a b\u{202e}c", Rule::Tree(Access::ReadWriteFiles)),
+            ],
+            seccomp: Seccomp {
+                sets: vec!["base".to_owned()],
+                programs: Hash32::ZERO,
+            },
+            limits: Limits {
+                memory: 512 << 20,
+                pids: 64,
+                cpu: 100,
+                files: 256,
+                wall_ms: 90_000,
+            },
+            program: Program {
+                argv: vec![
+                    "/usr/bin/git".to_owned(),
+                    "log".to_owned(),
+                    "-n 1".to_owned(),
+                ],
+                env: BTreeMap::from([("LANG".to_owned(), "C".to_owned())]),
+                cwd: "/srv/notes".to_owned(),
+                input: Hash32::ZERO,
+            },
+            required: Level::Full,
+        }
+    }
+
+    #[test]
+    fn a_plan_reads_as_sections_of_facts() {
+        let zeros = "0".repeat(64);
+        let expected = format!(
+            r#"Program
+  /usr/bin/git log "-n 1"
+  in /srv/notes
+  LANG=C
+  input sha256 {zeros}
+
+Sees
+  /lib -> usr/lib
+  /usr (the host's directory, read-only)
+  /proc (its own processes only)
+  /dev (null, zero, full, random, urandom)
+  /tmp (private, 64 MiB, 4096 inodes)
+  /srv/notes (granted directory, to read, programs may run)
+  "/srv/a b\u{{202e}}c" (granted directory, to read, and to write files)
+
+May write
+  /tmp: anything but device nodes
+  "/srv/a b\u{{202e}}c": regular files in it
+
+May execute
+  /usr/bin/git
+
+Network
+  none: a network namespace of its own, with nothing in it
+
+System calls
+  sets: base
+  programs sha256
+      {zeros}
+
+Limits
+  memory 512 MiB
+  64 processes and threads
+  100 % of one processor
+  256 open files in one process
+  ends after 1m 30s
+
+Identity and level
+  a user id of its own, no groups, no capabilities
+  host name boxmaker
+  namespaces of its own: mount, net
+  profile tools/base
+  needs level full
+"#
+        );
+        assert_eq!(describe(&plan()), expected);
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let mut plan = plan();
+        plan.landlock.clear();
+        plan.namespaces.clear();
+        let text = describe(&plan);
+        assert!(text.contains("May write\n  nothing\n"), "{text}");
+        assert!(text.contains("May execute\n  nothing\n"), "{text}");
+        assert!(text.contains("no namespace of its own"), "{text}");
+        assert!(text.contains("the host's, but no TCP port"), "{text}");
+    }
+
+    #[test]
+    fn sizes_are_said_exactly() {
+        for (bytes, text) in [
+            (1 << 30, "1 GiB"),
+            (1536 << 20, "1536 MiB"),
+            (1000, "1000 bytes"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_a_line_or_the_width(word in "\\PC{0,200}|[\\x00-\\x20]{0,20}", path in "(/[a-z ]{1,30}){1,9}") {
+            let mut plan = plan();
+            plan.program.argv.push(word);
+            plan.program.cwd = path.clone();
+            plan.mounts.push(Mount::View { path, directory: false });
+            let text = describe(&plan);
+            for line in text.lines() {
+                prop_assert!(line.chars().count() <= 80, "{line:?}");
+                prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            }
+            let sections = text.lines().filter(|line| line.starts_with(|c: char| c != ' ')).count();
+            prop_assert_eq!(sections, 8);
+        }
+    }
+}
