@@ -1,12 +1,11 @@
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::thread;
+mod closed;
+mod kernel;
+
+use std::sync::LazyLock;
 
 use nix::libc;
 use nix::libc::c_long;
 use proptest::prelude::*;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::*;
 
@@ -20,7 +19,13 @@ fn programs(sets: &[&str]) -> Programs {
 }
 
 fn base() -> Programs {
-    programs(&["base"])
+    static BASE: LazyLock<Programs> = LazyLock::new(|| programs(&["base"]));
+    BASE.clone()
+}
+
+fn serving() -> Programs {
+    static SERVING: LazyLock<Programs> = LazyLock::new(|| programs(&["base", "serve"]));
+    SERVING.clone()
 }
 
 fn verdict(programs: &Programs, nr: c_long, args: &[u64]) -> Verdict {
@@ -94,94 +99,9 @@ fn calls_that_are_newer_than_the_sets_are_unknown_and_not_forbidden() {
     }
 }
 
-/// Calls that no argument opens, and what they answer.
-#[test]
-fn closed_calls_answer_eperm_and_unlisted_ones_enosys() {
-    let closed = [
-        libc::SYS_unshare,
-        libc::SYS_setns,
-        libc::SYS_mount,
-        libc::SYS_umount2,
-        libc::SYS_pivot_root,
-        libc::SYS_chroot,
-        libc::SYS_open_tree,
-        libc::SYS_move_mount,
-        libc::SYS_fsopen,
-        libc::SYS_fsconfig,
-        libc::SYS_fsmount,
-        libc::SYS_fspick,
-        libc::SYS_mount_setattr,
-        libc::SYS_ptrace,
-        libc::SYS_process_vm_readv,
-        libc::SYS_process_vm_writev,
-        libc::SYS_process_madvise,
-        libc::SYS_process_mrelease,
-        libc::SYS_kcmp,
-        libc::SYS_pidfd_getfd,
-        libc::SYS_keyctl,
-        libc::SYS_add_key,
-        libc::SYS_request_key,
-        libc::SYS_bpf,
-        libc::SYS_perf_event_open,
-        libc::SYS_io_uring_setup,
-        libc::SYS_io_uring_enter,
-        libc::SYS_io_uring_register,
-        libc::SYS_userfaultfd,
-        libc::SYS_name_to_handle_at,
-        libc::SYS_open_by_handle_at,
-        libc::SYS_init_module,
-        libc::SYS_finit_module,
-        libc::SYS_delete_module,
-        libc::SYS_kexec_load,
-        libc::SYS_kexec_file_load,
-        libc::SYS_reboot,
-        libc::SYS_swapon,
-        libc::SYS_swapoff,
-        libc::SYS_acct,
-        libc::SYS_quotactl,
-        libc::SYS_quotactl_fd,
-        libc::SYS_syslog,
-        libc::SYS_settimeofday,
-        libc::SYS_clock_settime,
-        libc::SYS_adjtimex,
-        libc::SYS_clock_adjtime,
-        libc::SYS_iopl,
-        libc::SYS_ioperm,
-        libc::SYS_vhangup,
-        libc::SYS_sethostname,
-        libc::SYS_setdomainname,
-        libc::SYS_socket,
-    ];
-    let unlisted = [
-        libc::SYS_personality,
-        libc::SYS_clone3,
-        libc::SYS_openat2,
-        libc::SYS_fchmodat2,
-        libc::SYS_modify_ldt,
-        libc::SYS_memfd_create,
-        libc::SYS_memfd_secret,
-        libc::SYS_connect,
-        libc::SYS_bind,
-        libc::SYS_accept4,
-        libc::SYS_shmget,
-        libc::SYS_mq_open,
-        libc::SYS_io_setup,
-        libc::SYS_fanotify_init,
-    ];
-    for sets in [["base"].as_slice(), &["base", "serve"]] {
-        let programs = programs(sets);
-        for nr in closed {
-            assert_eq!(verdict(&programs, nr, &[]), PERM, "{nr} in {sets:?}");
-        }
-    }
-    for nr in unlisted {
-        assert_eq!(verdict(&base(), nr, &[]), NOSYS, "{nr}");
-    }
-}
-
 #[test]
 fn serve_adds_accepting_and_nothing_that_connects() {
-    let (base, serve) = (base(), programs(&["base", "serve"]));
+    let (base, serve) = (base(), serving());
     let mut added = Vec::new();
     for nr in 0..1024 {
         let (before, after) = (verdict(&base, nr, &[1]), verdict(&serve, nr, &[1]));
@@ -337,84 +257,9 @@ proptest! {
         nr in 0_u32..600,
         args in prop::array::uniform6(any::<u64>()),
     ) {
-        let (base, serve) = (base(), programs(&["base", "serve"]));
+        let (base, serve) = (base(), serving());
         let before = base.verdict(ARCH_X86_64, nr, args);
         let after = serve.verdict(ARCH_X86_64, nr, args);
         prop_assert!(before == after || (before, after) == (NOSYS, OK));
     }
-}
-
-/// Does something on a thread of its own, free or under the base set.
-fn on_thread<T: Send>(confined: bool, act: impl FnOnce() -> T + Send) -> T {
-    let filter = base();
-    let run = || {
-        if confined {
-            filter.install().unwrap();
-        }
-        act()
-    };
-    thread::scope(|scope| scope.spawn(run).join().unwrap())
-}
-
-#[test]
-fn the_kernel_answers_enosys_to_the_canary_and_only_under_the_filter() {
-    let query = || nix::sys::personality::get().map(|_| ());
-    assert_eq!(on_thread(false, query), Ok(()));
-    assert_eq!(on_thread(true, query), Err(nix::errno::Errno::ENOSYS));
-}
-
-#[test]
-fn the_kernel_refuses_a_socket_but_not_a_pair() {
-    let socket = || {
-        rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)
-            .map(drop)
-            .err()
-    };
-    let pair = |family| {
-        let flags = SocketFlags::CLOEXEC;
-        rustix::net::socketpair(family, SocketType::STREAM, flags, None)
-            .map(drop)
-            .err()
-    };
-    assert_eq!(on_thread(false, socket), None);
-    assert_eq!(on_thread(true, socket), Some(Errno::PERM));
-    assert_eq!(on_thread(true, || pair(AddressFamily::UNIX)), None);
-    // Without the filter the family itself refuses, with another errno.
-    let inet = || pair(AddressFamily::INET);
-    assert_eq!(on_thread(false, inet), Some(Errno::OPNOTSUPP));
-    assert_eq!(on_thread(true, inet), Some(Errno::PERM));
-}
-
-#[test]
-fn the_kernel_refuses_set_id_bits_and_leaves_other_modes_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("program");
-    fs::write(&path, "").unwrap();
-    let chmod = |mode| fs::set_permissions(&path, Permissions::from_mode(mode));
-    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
-    for bad in [0o4755, 0o2755] {
-        on_thread(false, || chmod(bad)).unwrap();
-        assert_eq!(mode(), bad);
-        on_thread(true, || chmod(0o755)).unwrap();
-        assert_eq!(mode(), 0o755);
-        let refused = on_thread(true, || chmod(bad)).unwrap_err();
-        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
-        assert_eq!(mode(), 0o755);
-    }
-}
-
-#[test]
-fn the_kernel_refuses_namespaces_and_lets_programs_and_threads_start() {
-    let start = || {
-        let child = std::process::Command::new("/bin/sh")
-            .args(["-c", "exit 7"])
-            .status();
-        thread::spawn(|| 5).join().unwrap() + child.unwrap().code().unwrap()
-    };
-    assert_eq!(on_thread(true, start), 12);
-    let unshare = || nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUTS).err();
-    if nix::unistd::geteuid().is_root() {
-        assert_eq!(on_thread(false, unshare), None);
-    }
-    assert_eq!(on_thread(true, unshare), Some(nix::errno::Errno::EPERM));
 }
