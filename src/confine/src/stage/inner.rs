@@ -39,7 +39,8 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
 
     mounts::separate(mount_namespace)?;
     steps.take(Step::Mounts, || {
-        mounts::build(&plan.mounts, trees, identity)
+        mounts::build(&plan.mounts, trees, identity)?;
+        mounts::working_directory(&plan.program.cwd)
     })?;
     steps.take(Step::RootFlags, mounts::seal)?;
     let canary_root = mounts::detached()?;

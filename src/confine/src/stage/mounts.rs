@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
     OpenTreeFlags, UnmountFlags,
@@ -102,6 +103,28 @@ pub(super) fn build(
                 attach(trees.next(), path, *directory, flags)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Makes the directory `cwd` of the new root, where nothing that was mounted brings it: a program that is granted what
+/// does not exist still starts where the plan says, and finds nothing there. Only directories of the new root itself are
+/// made, never one behind a link or in something that is mounted.
+pub(super) fn working_directory(cwd: &str) -> Result<(), StageError> {
+    let step = Step::Mounts;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut above = rustix::fs::open(BASE, flags, Mode::empty()).at(step, "new root")?;
+    for name in cwd.split('/').filter(|name| !name.is_empty()) {
+        match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno).at(step, cwd),
+        }
+        let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+        above = match rustix::fs::openat2(&above, name, flags, Mode::empty(), how) {
+            Ok(below) => below,
+            Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+            Err(errno) => return Err(errno).at(step, cwd),
+        };
     }
     Ok(())
 }
