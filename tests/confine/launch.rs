@@ -1,6 +1,11 @@
 //! Real launches: what is measured, what the program can and cannot do, how it ends, and that nothing is left. They
 //! need root and say so without it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, also outside its own function"
+)]
+
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -2,6 +2,11 @@
 //! level, and a launch that requires `full` does not pass. Leaving out any other step fails the launch with that
 //! step's error, or with the error of the step that first misses it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, also outside its own function"
+)]
+
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
