@@ -1,1 +1,68 @@
-//! supervisor
+//! The supervisor: loads the owner's policy, launches brokerd and every tool in a sandbox of its own, checks each
+//! request of brokerd against the policy again, and is the only hand that writes the audit log.
+//!
+//! It decides nothing that needs a session (that is brokerd's part) and confines nothing itself (that is the
+//! launcher's part).
+
+pub mod cli;
+
+mod accounts;
+mod books;
+mod broker;
+mod design;
+mod explain;
+mod guard;
+mod load;
+mod narrow;
+mod place;
+mod restart;
+mod role;
+mod sandbox;
+mod stdio;
+mod up;
+
+use std::error::Error;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Takes a lock, also one whose holder panicked: each critical section here leaves its value whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `error` and what it was caused by, in one line. A cause that its error quotes is not said twice.
+fn in_full(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let words = source.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = source.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Link {
+        text: &'static str,
+        source: Option<Box<Link>>,
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let link = |text, source: Option<Link>| Link {
+            text,
+            source: source.map(Box::new),
+        };
+        let told = link("cannot open x: denied", Some(link("denied", None)));
+        assert_eq!(in_full(&told), "cannot open x: denied");
+        let hidden = link("cannot open x", Some(link("denied", None)));
+        assert_eq!(in_full(&hidden), "cannot open x: denied");
+    }
+}

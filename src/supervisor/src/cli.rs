@@ -1,0 +1,226 @@
+//! The command line of `boxmaker`: what was asked for, and the exit status. 0 done, 1 refused or failed, 2 usage or
+//! unusable input.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+
+use crate::explain::{self, ExplainError, Question};
+use crate::in_full;
+use crate::load::Directories;
+use crate::up::{self, UpError};
+
+const HELP: &str = "\
+boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
+
+  boxmaker up [--home DIR] [--config DIR]
+      Start everything, in the foreground, until SIGTERM or SIGINT.
+  boxmaker explain TOOL [--grant ID] [--args JSON] [--json] [--home DIR] [--config DIR]
+      Print the plan of the sandbox that this call would get. Nothing is started.
+  boxmaker --help | --version
+
+  --home DIR    where state is kept (or BOXMAKER_HOME; default /var/lib/boxmaker)
+  --config DIR  the configuration (or BOXMAKER_CONFIG; default /etc/boxmaker)
+
+The owner talks to a running boxmaker with bxctl.
+Exit status: 0 done, 1 refused or failed, 2 usage or unusable input.
+";
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    Help,
+    Version,
+    Up(Places),
+    Explain(Places, Question),
+}
+
+/// The directories that were named on the command line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Places {
+    home: Option<PathBuf>,
+    config: Option<PathBuf>,
+}
+
+/// Runs the program with the arguments of its process.
+#[must_use]
+pub fn main() -> ExitCode {
+    match parse(lexopt::Parser::from_env()) {
+        Ok(command) => run(command),
+        Err(error) => fail(2, &format!("{error}; see boxmaker --help")),
+    }
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Help => print!("{HELP}"),
+        Command::Version => println!("boxmaker {}", env!("CARGO_PKG_VERSION")),
+        Command::Up(places) => {
+            let directories = match directories(places) {
+                Ok(directories) => directories,
+                Err(error) => return fail(1, &error),
+            };
+            match up::up(&directories) {
+                Ok(()) => {}
+                Err(error @ UpError::Config(_)) => return fail(2, &error.to_string()),
+                Err(error) => return fail(1, &in_full(&error)),
+            }
+        }
+        Command::Explain(places, question) => {
+            let directories = match directories(places) {
+                Ok(directories) => directories,
+                Err(error) => return fail(1, &error),
+            };
+            match explain::explain(&directories, &question) {
+                Ok(text) => print!("{text}"),
+                Err(error @ ExplainError::Config(_)) => return fail(2, &error.to_string()),
+                Err(error) => return fail(1, &in_full(&error)),
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn fail(status: u8, message: &str) -> ExitCode {
+    eprintln!("boxmaker: {message}");
+    ExitCode::from(status)
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let Some(first) = parser.next()? else {
+        return Err("a command is missing".into());
+    };
+    match first {
+        Long("help") | Short('h') => Ok(Command::Help),
+        Long("version") | Short('V') => Ok(Command::Version),
+        Value(command) => match command.to_str() {
+            Some("up") => parse_up(parser),
+            Some("explain") => parse_explain(parser),
+            _ => Err(format!("there is no command {command:?}").into()),
+        },
+        other => Err(other.unexpected()),
+    }
+}
+
+fn parse_up(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut places = Places::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("home") => places.home = Some(parser.value()?.into()),
+            Long("config") => places.config = Some(parser.value()?.into()),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Up(places))
+}
+
+fn parse_explain(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut places = Places::default();
+    let (mut tool, mut grant, mut arguments, mut json) = (None, None, None, false);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("home") => places.home = Some(parser.value()?.into()),
+            Long("config") => places.config = Some(parser.value()?.into()),
+            Long("grant") => grant = Some(parser.value()?.parse()?),
+            Long("args") => arguments = Some(text(parser.value()?)?),
+            Long("json") => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            Value(name) if tool.is_none() => tool = Some(name.parse()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let Some(tool) = tool else {
+        return Err("explain needs the name of a tool".into());
+    };
+    let question = Question {
+        tool,
+        grant,
+        arguments: arguments.unwrap_or_else(|| "{}".to_owned()),
+        json,
+    };
+    Ok(Command::Explain(places, question))
+}
+
+fn text(value: OsString) -> Result<String, lexopt::Error> {
+    value.into_string().map_err(lexopt::Error::NonUnicodeValue)
+}
+
+/// The directories that count: the command line, then the environment, then the default.
+fn directories(places: Places) -> Result<Directories, String> {
+    let pick = |named: Option<PathBuf>, variable: &str, default: &str| {
+        let set = std::env::var_os(variable).filter(|value| !value.is_empty());
+        let path = named.or(set.map(PathBuf::from)).unwrap_or(default.into());
+        std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
+    Ok(Directories {
+        home: pick(places.home, "BOXMAKER_HOME", "/var/lib/boxmaker")?,
+        config: pick(places.config, "BOXMAKER_CONFIG", "/etc/boxmaker")?,
+        binaries: own.parent().map_or_else(|| "/".into(), PathBuf::from),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::{GrantId, ToolName};
+
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Command, String> {
+        parse(lexopt::Parser::from_args(words)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn commands_are_read_with_their_options() {
+        assert_eq!(parsed(&["--help"]), Ok(Command::Help));
+        assert_eq!(parsed(&["up", "--help"]), Ok(Command::Help));
+        assert_eq!(parsed(&["-V"]), Ok(Command::Version));
+        let places = Places {
+            home: Some("/h".into()),
+            config: Some("/c".into()),
+        };
+        assert_eq!(
+            parsed(&["up", "--home", "/h", "--config=/c"]),
+            Ok(Command::Up(places))
+        );
+        let question = Question {
+            tool: ToolName::new("fs_read").unwrap(),
+            grant: Some(GrantId::new("notes").unwrap()),
+            arguments: r#"{"path":"a"}"#.to_owned(),
+            json: true,
+        };
+        let words = [
+            "explain",
+            "fs_read",
+            "--grant",
+            "notes",
+            "--args",
+            r#"{"path":"a"}"#,
+            "--json",
+        ];
+        assert_eq!(
+            parsed(&words),
+            Ok(Command::Explain(Places::default(), question))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_a_usage_error_that_names_it() {
+        for (words, says) in [
+            (&[] as &[&str], "a command is missing"),
+            (&["down"], "there is no command \"down\""),
+            (&["up", "now"], "now"),
+            (&["up", "--quick"], "--quick"),
+            (&["explain"], "needs the name of a tool"),
+            (&["explain", "No Tool"], "tool name"),
+            (&["explain", "a", "b"], "b"),
+            (&["--quick"], "--quick"),
+        ] {
+            let error = parsed(words).unwrap_err();
+            assert!(error.contains(says), "{words:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! brokerd's life: launched through the same confinement as every tool, watched, ended, and started again
+//! (protocol.md section 1, architecture.md section 6).
+
+mod keeper;
+mod start;
+
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use confine::derive::DeriveError;
+use confine::host::HostError;
+use confine::launch::{Ended, LaunchError};
+use ipc::FilesError;
+use ledger::{AppendError, ReadError};
+use proto::audit::{ExitCause, ExitStatus, RoleEvent};
+use proto::role::Empty;
+use proto::{Entry, Message};
+
+use self::start::{Brokerd, start};
+use crate::broker::Core;
+use crate::restart::{Ends, Next};
+use crate::up::Event;
+use crate::{in_full, lock};
+
+/// The role.
+const ROLE: &str = "brokerd";
+/// Its profile.
+const PROFILE: &str = "roles/brokerd";
+/// How long it has after `stop`.
+const STOP: Duration = Duration::from_secs(10);
+/// How long a killed sandbox may take to be gone.
+const GONE: Duration = Duration::from_secs(30);
+
+/// Why brokerd does not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RoleError {
+    /// There is no profile for it.
+    #[error("there is no profile {PROFILE:?}")]
+    Profile,
+    /// A path is not UTF-8.
+    #[error("the path of {ROLE} is not UTF-8")]
+    Path,
+    /// The host cannot give what the plan needs.
+    #[error("{ROLE}: {0}")]
+    Host(#[from] HostError),
+    /// There is no plan.
+    #[error("{ROLE}: {0}")]
+    Derive(#[from] DeriveError),
+    /// Its sandbox could not be built.
+    #[error("{ROLE}: {0}")]
+    Launch(#[from] LaunchError),
+    /// Its sandbox is too weak.
+    #[error(
+        "{ROLE} is not started: {0}; use a host that has these layers, or name them in `waive` of config.toml, which \
+         every record then shows"
+    )]
+    Weak(String),
+    /// The start could not be recorded.
+    #[error("{ROLE} is not started without a record: {0}")]
+    Record(#[from] AppendError),
+    /// The log could not be replayed.
+    #[error("the history for {ROLE}: {0}")]
+    History(#[from] ReadError),
+    /// The policy could not be handed over.
+    #[error("the policy for {ROLE}: {0}")]
+    Files(#[from] FilesError),
+    /// A socket, pipe or thread could not be had.
+    #[error("{ROLE}: {0}")]
+    Io(#[from] std::io::Error),
+    /// It ended too often.
+    #[error(
+        "{ROLE} ended too often and is given up; its messages are above, and `bxctl audit show` has its ends"
+    )]
+    GivenUp,
+    /// A sandbox did not end when it was killed.
+    #[error("a sandbox did not end within {} s of being killed; the supervisor ends so that the kernel removes it", GONE.as_secs())]
+    Stuck,
+}
+
+/// Runs brokerd until the supervisor is told to stop. `ready` is called each time brokerd can serve.
+///
+/// # Errors
+/// As [`RoleError`]; nothing of brokerd or its calls is left.
+pub(crate) fn run(
+    core: &Arc<Core>,
+    listener: &UnixListener,
+    events: &Receiver<Event>,
+    told: &Sender<Event>,
+    mut ready: impl FnMut(),
+) -> Result<(), RoleError> {
+    let mut ends = Ends::default();
+    let mut starts = 0;
+    loop {
+        match start(core, listener, told, starts) {
+            Ok(brokerd) => {
+                starts += 1;
+                match watch(events, brokerd.pid, &mut ready) {
+                    Some(ended) => conclude(core, brokerd, ended.exit)?,
+                    None => return stop(core, brokerd, events),
+                }
+            }
+            // The first start shows that something is wrong with the host or the configuration.
+            Err(error) if starts == 0 => return Err(error),
+            Err(error @ (RoleError::Record(_) | RoleError::History(_) | RoleError::Weak(_))) => {
+                return Err(error);
+            }
+            Err(error) => eprintln!("boxmaker: {}", in_full(&error)),
+        }
+        match ends.ended(Instant::now()) {
+            Next::GiveUp => {
+                record(core, None, RoleEvent::GivenUp {})?;
+                return Err(RoleError::GivenUp);
+            }
+            Next::After(wait) => {
+                eprintln!(
+                    "boxmaker: {ROLE} is started again in {} ms",
+                    wait.as_millis()
+                );
+                if stopped_within(events, wait) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the end of brokerd; `None` if the supervisor is to stop before.
+fn watch(events: &Receiver<Event>, pid: u32, ready: &mut impl FnMut()) -> Option<Ended> {
+    loop {
+        match events.recv() {
+            Ok(Event::Ended(of, ended)) if of == pid => return Some(ended),
+            // Of a start that failed half-way.
+            Ok(Event::Ended(..)) => {}
+            Ok(Event::Ready) => ready(),
+            // The senders live as long as this thread.
+            Ok(Event::Signal) | Err(_) => return None,
+        }
+    }
+}
+
+/// Whether the supervisor is told to stop within `wait`.
+fn stopped_within(events: &Receiver<Event>, wait: Duration) -> bool {
+    let until = Instant::now() + wait;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match events.recv_timeout(left) {
+            Ok(Event::Signal) | Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) => return false,
+            Ok(Event::Ready | Event::Ended(..)) => {}
+        }
+    }
+}
+
+/// The orderly end: brokerd is asked, and killed if it does not go. A second signal is impatience.
+fn stop(core: &Core, brokerd: Brokerd, events: &Receiver<Event>) -> Result<(), RoleError> {
+    core.stopping.store(true, Ordering::SeqCst);
+    brokerd.life.line.say(Message::Stop(Empty {}));
+    let mut until = Instant::now() + STOP;
+    let mut killed = false;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match events.recv_timeout(left) {
+            Ok(Event::Ended(of, ended)) if of == brokerd.pid => {
+                return conclude(core, brokerd, ended.exit);
+            }
+            Ok(Event::Ended(..) | Event::Ready) => {}
+            Ok(Event::Signal) | Err(_) if !killed => {
+                killed = true;
+                brokerd.killer.kill(ExitCause::Aborted);
+                until = Instant::now() + GONE;
+            }
+            Ok(Event::Signal) => {}
+            Err(_) => return Err(RoleError::Stuck),
+        }
+    }
+}
+
+/// brokerd is gone: so is everything it had asked for, and then its end is recorded.
+fn conclude(core: &Core, brokerd: Brokerd, exit: Option<ExitStatus>) -> Result<(), RoleError> {
+    let Brokerd {
+        life, pid, reader, ..
+    } = brokerd;
+    life.close();
+    life.line.close();
+    // It ends with the line; a panic in it was reported and changes nothing here.
+    let _ = reader.join();
+    if !life.wait_idle(GONE) {
+        return Err(RoleError::Stuck);
+    }
+    lock(&core.books).nothing_is_live();
+    lock(&core.roles)
+        .iter_mut()
+        .for_each(|role| role.pid = None);
+    eprintln!("boxmaker: {ROLE} (process {pid}) ended: {}", in_words(exit));
+    let event = RoleEvent::Ended { exit };
+    core.ledger.append(role_entry(Some(pid), event))?;
+    Ok(())
+}
+
+fn in_words(exit: Option<ExitStatus>) -> String {
+    match exit {
+        Some(ExitStatus::Code(code)) => format!("status {code}"),
+        Some(ExitStatus::Signal(signal)) => format!("signal {signal}"),
+        None => "its status was not seen".to_owned(),
+    }
+}
+
+fn role_entry(pid: Option<u32>, event: RoleEvent) -> Entry {
+    Entry::Role {
+        role: ROLE.to_owned(),
+        pid,
+        event: Box::new(event),
+    }
+}
+
+fn record(core: &Core, pid: Option<u32>, event: RoleEvent) -> Result<(), AppendError> {
+    core.ledger.append_durable(role_entry(pid, event)).map(drop)
+}

@@ -1,0 +1,292 @@
+//! `boxmaker up`: everything in its order, in the foreground, until a signal or a failure.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions};
+use ledger::{AppendError, Ledger, OpenError};
+use proto::Entry;
+use rustix::fs::{FlockOperation, flock};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::accounts;
+use crate::books::digest;
+use crate::broker::{Core, clock};
+use crate::in_full;
+use crate::load::{Directories, Loaded, load};
+use crate::role::{self, RoleError};
+
+/// The group that may use the owner's socket and read the log, if the host has it.
+const GROUP: &str = "boxmaker";
+
+/// What the main thread waits for.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// The role can serve.
+    Ready,
+    /// The sandbox of the role that had this process id is empty.
+    Ended(u32, Ended),
+}
+
+/// Why the supervisor did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpError {
+    /// Not root.
+    #[error(
+        "boxmaker up must be started as root: it gives every tool a uid of its own; running it as a plain user is not \
+         in this version; use sudo, or a systemd unit without User="
+    )]
+    NotRoot,
+    /// The configuration is not usable; each problem names its file and the way out.
+    #[error("the configuration is not usable:\n{}", .0.join("\n"))]
+    Config(Vec<String>),
+    /// A step on a file or directory failed.
+    #[error("cannot {step} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        step: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another supervisor serves this home.
+    #[error(
+        "{} is held{holder}: a home has one supervisor; stop that one first, or use another home with --home or \
+         BOXMAKER_HOME",
+        path.display()
+    )]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// By whom, if it said so.
+        holder: String,
+    },
+    /// Something that is no socket is in the place of the socket.
+    #[error("{} is no socket; move it away: boxmaker puts its socket there", .0.display())]
+    NoSocket(PathBuf),
+    /// The log was not opened.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// The load could not be recorded.
+    #[error("the policy is not used without a record: {0}")]
+    Record(#[from] AppendError),
+    /// Nothing can be launched on this host.
+    #[error(transparent)]
+    Launcher(#[from] LauncherError),
+    /// Signals or threads could not be had.
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    /// brokerd does not run.
+    #[error("{0}")]
+    Role(String),
+}
+
+impl From<RoleError> for UpError {
+    fn from(error: RoleError) -> Self {
+        Self::Role(in_full(&error))
+    }
+}
+
+fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UpError {
+    let path = path.to_owned();
+    move |source| UpError::File { step, path, source }
+}
+
+/// Runs the supervisor until SIGTERM or SIGINT.
+///
+/// # Errors
+/// As [`UpError`]; whatever was started is gone.
+pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(UpError::NotRoot);
+    }
+    // Directories and files are made with the modes that stand beside them and no more.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let (told, events) = channel();
+    // First of all, so that an early signal ends the start in order too.
+    await_signals(told.clone())?;
+    let home = &directories.home;
+    let run = home.join("run");
+    fs::create_dir_all(&run).map_err(failed("make", &run))?;
+    let _lock = hold(&run.join("lock"))?;
+
+    let loaded = load(directories, 1).map_err(UpError::Config)?;
+    let launcher = launcher(directories, &loaded)?;
+    let paths = ledger::Paths {
+        audit: home.join("audit"),
+        anchor: home.join("anchor"),
+    };
+    let (ledger, opened) = Ledger::open(&paths, Box::new(clock))?;
+    share(&paths.audit, 0o750)?;
+    if let Some(torn) = opened.recovered {
+        eprintln!(
+            "boxmaker: {} ended in a torn line of {} bytes at {}; it is kept, and record {} says so",
+            torn.file, torn.length, torn.offset, torn.seq
+        );
+    }
+    let entry = Entry::Policy {
+        generation: loaded.policy.generation(),
+        files: loaded.policy.hashes(),
+    };
+    ledger.append_durable(entry)?;
+
+    let socket = Socket::bind(&run.join("bxctl"))?;
+    let about = about(&loaded, &socket.path);
+    let core = Arc::new(Core {
+        since: clock(),
+        loaded,
+        ledger,
+        paths,
+        launcher,
+        books: Mutex::default(),
+        numbers: Default::default(),
+        stopping: AtomicBool::new(false),
+        roles: Mutex::default(),
+    });
+    let ended = role::run(&core, &socket.listener, &events, &told, || announce(&about));
+    drop(socket);
+    core.ledger.sync()?;
+    Ok(ended?)
+}
+
+fn about(loaded: &Loaded, socket: &Path) -> String {
+    let waive = &loaded.policy.config().waive;
+    let mut text = format!(
+        "boxmaker is up: {} tools, {} grants, socket {}",
+        loaded.policy.tools().count(),
+        loaded.policy.grants().count(),
+        socket.display()
+    );
+    if !waive.is_empty() {
+        let layers: Vec<_> = waive.iter().map(|layer| layer.as_str()).collect();
+        text.push_str(&format!("; waived: {}", layers.join(", ")));
+    }
+    text
+}
+
+/// Says that calls are served. A closed standard output stops nothing.
+fn announce(about: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{about}").and_then(|()| out.flush());
+}
+
+fn await_signals(told: Sender<Event>) -> Result<(), UpError> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(UpError::Signals)?;
+    let wait = move || {
+        for _ in signals.forever() {
+            if told.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(wait).map(drop).map_err(UpError::Signals)
+}
+
+/// Takes the lock of the home; it is held until the file is closed.
+fn hold(path: &Path) -> Result<File, UpError> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(path).map_err(failed("open", path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut text = String::new();
+            let read = file.take(16).read_to_string(&mut text);
+            let pid = read.ok().and_then(|_| text.trim().parse::<u32>().ok());
+            return Err(UpError::Held {
+                path: path.to_owned(),
+                holder: pid.map_or_else(String::new, |pid| format!(" by process {pid}")),
+            });
+        }
+        Err(errno) => return Err(failed("lock", path)(errno.into())),
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed("write", path))?;
+    Ok(file)
+}
+
+fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpError> {
+    let config = loaded.policy.config();
+    let home = &directories.home;
+    let canonical = fs::canonicalize(home).map_err(failed("look at", home))?;
+    let hash = digest(canonical.as_os_str().as_encoded_bytes()).to_string();
+    let options = LauncherOptions {
+        stage: directories.binaries.join("boxmaker-stage"),
+        uid_range: config.uid_range,
+        cgroup: config.cgroup,
+        name: format!("boxmaker-{}", hash.get(..8).unwrap_or_default()),
+        waive: config.waive.clone(),
+    };
+    Ok(Launcher::new(options)?)
+}
+
+/// Gives `path` to root and the group, if the host has it.
+fn share(path: &Path, mode: u32) -> Result<(), UpError> {
+    let group = accounts::group(GROUP).map_err(failed("read", Path::new("/etc/group")))?;
+    chown(path, Some(0), Some(group.unwrap_or(0))).map_err(failed("change the owner of", path))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(failed("change the mode of", path))
+}
+
+/// The owner's socket. It is removed when this is dropped.
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Socket {
+    /// Binds `broker.sock` in `directory`. The home is locked, so a socket that is there is a dead one.
+    fn bind(directory: &Path) -> Result<Self, UpError> {
+        fs::create_dir_all(directory).map_err(failed("make", directory))?;
+        share(directory, 0o750)?;
+        let path = directory.join("broker.sock");
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.file_type().is_socket() => {
+                fs::remove_file(&path).map_err(failed("remove", &path))?;
+            }
+            Ok(_) => return Err(UpError::NoSocket(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("look at", &path)(error)),
+        }
+        let listener = UnixListener::bind(&path).map_err(failed("bind", &path))?;
+        share(&path, 0o660)?;
+        Ok(Self { listener, path })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // A socket that stays is removed by the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_held_by_one_and_free_again_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let held = hold(&path).unwrap();
+        let error = hold(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("by process {}", std::process::id())));
+        assert!(error.contains("--home"), "{error}");
+        drop(held);
+        hold(&path).unwrap();
+    }
+}
