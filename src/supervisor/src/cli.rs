@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
+use crate::demo;
 use crate::explain::{self, ExplainError, Question};
 use crate::in_full;
 use crate::load::Directories;
@@ -19,6 +20,8 @@ boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
       Start everything, in the foreground, until SIGTERM or SIGINT.
   boxmaker explain TOOL [--grant ID] [--args JSON] [--json] [--home DIR] [--config DIR]
       Print the plan of the sandbox that this call would get. Nothing is started.
+  boxmaker demo [--state DIR]
+      Build a small system below DIR (default .state), start it, and make calls, some of which must fail.
   boxmaker --help | --version
 
   --home DIR    where state is kept (or BOXMAKER_HOME; default /var/lib/boxmaker)
@@ -35,6 +38,7 @@ enum Command {
     Version,
     Up(Places),
     Explain(Places, Question),
+    Demo(PathBuf),
 }
 
 /// The directories that were named on the command line.
@@ -68,6 +72,7 @@ fn run(command: Command) -> ExitCode {
                 Err(error) => return fail(1, &in_full(&error)),
             }
         }
+        Command::Demo(state) => return demo::run(&state),
         Command::Explain(places, question) => {
             let directories = match directories(places) {
                 Ok(directories) => directories,
@@ -98,6 +103,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         Value(command) => match command.to_str() {
             Some("up") => parse_up(parser),
             Some("explain") => parse_explain(parser),
+            Some("demo") => parse_demo(parser),
             _ => Err(format!("there is no command {command:?}").into()),
         },
         other => Err(other.unexpected()),
@@ -144,6 +150,18 @@ fn parse_explain(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Explain(places, question))
 }
 
+fn parse_demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut state = PathBuf::from(".state");
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("state") => state = parser.value()?.into(),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Demo(state))
+}
+
 fn text(value: OsString) -> Result<String, lexopt::Error> {
     value.into_string().map_err(lexopt::Error::NonUnicodeValue)
 }
@@ -178,6 +196,9 @@ mod tests {
         assert_eq!(parsed(&["--help"]), Ok(Command::Help));
         assert_eq!(parsed(&["up", "--help"]), Ok(Command::Help));
         assert_eq!(parsed(&["-V"]), Ok(Command::Version));
+        assert_eq!(parsed(&["demo"]), Ok(Command::Demo(".state".into())));
+        let demo = Command::Demo("/s".into());
+        assert_eq!(parsed(&["demo", "--state", "/s"]), Ok(demo));
         let places = Places {
             home: Some("/h".into()),
             config: Some("/c".into()),

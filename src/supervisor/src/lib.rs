@@ -9,6 +9,7 @@ pub mod cli;
 mod accounts;
 mod books;
 mod broker;
+mod demo;
 mod design;
 mod explain;
 mod guard;
