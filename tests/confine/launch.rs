@@ -231,6 +231,51 @@ fn a_link_that_leads_out_finds_nothing_and_where_something_is_bound_landlock_ref
 }
 
 #[test]
+fn a_link_in_a_granted_tree_cannot_make_the_stage_touch_the_host() {
+    if skipped_without_root("a_link_in_a_granted_tree") {
+        return;
+    }
+    let (directory, root) = owned();
+    let inner = root.join("sub");
+    fs::create_dir(&inner).unwrap();
+    let launcher = launcher_for("places");
+    let build = || {
+        let mut plan = plan(&["/usr/bin/true"]);
+        grant(&mut plan, &root, true, Access::ReadWriteTree);
+        grant(&mut plan, &inner.join("deep"), true, Access::Read);
+        let (ends, _output) = stdio();
+        let trees = vec![tree(&root), tree(&root)];
+        launcher
+            .prepare(plan, trees, ends, IdentityChoice::Fresh)
+            .map(drop)
+    };
+    // What was resolved as a directory is a link to the host by the time it is mounted.
+    let outside = directory.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::remove_dir(&inner).unwrap();
+    symlink(&outside, &inner).unwrap();
+    let error = build().unwrap_err().to_string();
+    assert!(error.starts_with("stage step mounts:"), "{error}");
+    assert!(
+        error.contains("Too many levels of symbolic links"),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    // Nothing is made in a granted tree either.
+    fs::remove_file(&inner).unwrap();
+    fs::create_dir(&inner).unwrap();
+    let error = build().unwrap_err().to_string();
+    assert!(
+        error.contains("it is missing in something that is mounted"),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(&inner).unwrap().count(), 0);
+    // The twin: the mount point is there.
+    fs::create_dir(inner.join("deep")).unwrap();
+    build().unwrap();
+}
+
+#[test]
 fn a_sandbox_that_is_given_up_has_run_nothing_and_leaves_nothing() {
     if skipped_without_root("a_sandbox_that_is_given_up") {
         return;

@@ -38,13 +38,13 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let own_name = uts.ino() != uts_namespace;
 
     mounts::separate(mount_namespace)?;
-    steps.take(Step::Mounts, || {
-        mounts::build(&plan.mounts, trees, identity)?;
-        mounts::working_directory(&plan.program.cwd)
-    })?;
+    let device = match steps.has(Step::Mounts) {
+        true => mounts::build(&plan.mounts, trees, identity, &plan.program.cwd)?,
+        false => 0,
+    };
     steps.take(Step::RootFlags, mounts::seal)?;
     let canary_root = mounts::detached()?;
-    mounts::pivot(steps)?;
+    mounts::pivot(device, steps)?;
     steps.take(Step::Hostname, || {
         if !own_name {
             return Ok(());

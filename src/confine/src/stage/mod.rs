@@ -8,6 +8,7 @@ mod inner;
 mod landlock;
 mod mounts;
 mod outer;
+mod place;
 mod privileges;
 mod run;
 

@@ -5,23 +5,20 @@
 //! ever bound recursively: a submount would keep flags that the bind does not have.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, UnmountFlags,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, UnmountFlags,
 };
 
+use super::place::{Place, copy};
 use super::{At, StageError, Steps};
 use crate::message::Step;
 use crate::plan::{Identity, Mount};
 
-/// Where the new root is built: a directory that every host has and the stage no longer needs.
-const BASE: &str = "/proc";
+/// Where the new root is built: a directory that every host has, and whose files the stage has opened before.
+const BASE: &str = "/dev";
 
 /// The device nodes of a sandbox.
 pub(crate) const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
@@ -53,43 +50,36 @@ pub(super) fn separate(foreign_namespace: u64) -> Result<(), StageError> {
     rustix::mount::mount_change("/", private).at(step, "make / private")
 }
 
-/// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries.
+/// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries, `cwd` is where the
+/// program starts, which is made where nothing that is mounted brings it. Returns the new root's device.
 pub(super) fn build(
     mounts: &[Mount],
     trees: Vec<OwnedFd>,
     identity: Identity,
-) -> Result<(), StageError> {
+    cwd: &str,
+) -> Result<u64, StageError> {
     let step = Step::Mounts;
-    let opened = open_host(mounts)?;
+    let mut opened = open_host(mounts)?.into_iter();
     rustix::mount::mount("tmpfs", BASE, "tmpfs", DATA, c"mode=0755,size=1m")
         .at(step, "tmpfs for the new root")?;
-    let mut opened = opened.into_iter();
+    let mut place = Place::new(BASE)?;
     let mut trees = trees.into_iter();
     for mount in mounts {
         match mount {
             Mount::View { path, directory } => {
                 let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-                attach(opened.next(), path, *directory, flags)?;
+                place.attach(opened.next(), path, *directory, flags)?;
             }
-            Mount::Link { path, target } => {
-                parents(path)?;
-                std::os::unix::fs::symlink(target, inside(path)).at(step, path)?;
-            }
+            Mount::Link { path, target } => place.link(path, target)?,
             Mount::Proc => {
-                let target = directory("/proc")?;
-                let flags = DATA | MountFlags::RDONLY;
-                rustix::mount::mount("proc", &target, "proc", flags, c"subset=pid")
-                    .at(step, "/proc")?;
+                place.mount("/proc", "proc", DATA | MountFlags::RDONLY, "subset=pid")?;
             }
-            Mount::Devices => devices(&mut opened)?,
+            Mount::Devices => devices(&mut place, &mut opened)?,
             Mount::Scratch { bytes, inodes } => {
-                let target = directory("/tmp")?;
                 let Identity { uid, gid } = identity;
                 let options =
                     format!("mode=0700,size={bytes},nr_inodes={inodes},uid={uid},gid={gid}");
-                let options = std::ffi::CString::new(options).at(step, "/tmp")?;
-                rustix::mount::mount("tmpfs", &target, "tmpfs", DATA, options.as_c_str())
-                    .at(step, "/tmp")?;
+                place.mount("/tmp", "tmpfs", DATA, &options)?;
             }
             Mount::Tree {
                 path,
@@ -100,42 +90,22 @@ pub(super) fn build(
                 let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
                 flags.set(MountFlags::NOEXEC, !exec);
                 flags.set(MountFlags::RDONLY, !access.writes());
-                attach(trees.next(), path, *directory, flags)?;
+                place.attach(trees.next(), path, *directory, flags)?;
             }
         }
     }
-    Ok(())
-}
-
-/// Makes the directory `cwd` of the new root, where nothing that was mounted brings it: a program that is granted what
-/// does not exist still starts where the plan says, and finds nothing there. Only directories of the new root itself are
-/// made, never one behind a link or in something that is mounted.
-pub(super) fn working_directory(cwd: &str) -> Result<(), StageError> {
-    let step = Step::Mounts;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut above = rustix::fs::open(BASE, flags, Mode::empty()).at(step, "new root")?;
-    for name in cwd.split('/').filter(|name| !name.is_empty()) {
-        match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno).at(step, cwd),
-        }
-        let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
-        above = match rustix::fs::openat2(&above, name, flags, Mode::empty(), how) {
-            Ok(below) => below,
-            Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
-            Err(errno) => return Err(errno).at(step, cwd),
-        };
-    }
-    Ok(())
+    place.working_directory(cwd)?;
+    place.device()
 }
 
 /// Makes the new root itself read-only: what stands in it are mount points, links and nothing else.
 pub(super) fn seal() -> Result<(), StageError> {
-    remount(BASE, DATA | MountFlags::RDONLY).at(Step::RootFlags, "/")
+    let flags = DATA | MountFlags::RDONLY | MountFlags::BIND;
+    rustix::mount::mount_remount(BASE, flags, c"").at(Step::RootFlags, "/")
 }
 
-/// Makes the new root the root and lets go of the old one.
-pub(super) fn pivot(steps: Steps) -> Result<(), StageError> {
+/// Makes the new root, which is on `device`, the root and lets go of the old one.
+pub(super) fn pivot(device: u64, steps: Steps) -> Result<(), StageError> {
     let step = Step::Pivot;
     rustix::process::chdir(BASE).at(step, "new root")?;
     // Both are ".": the old root is then mounted on top of the new one, and is detached from there (pivot_root(2)).
@@ -144,11 +114,7 @@ pub(super) fn pivot(steps: Steps) -> Result<(), StageError> {
     })?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).at(step, "detach the old root")?;
     rustix::process::chdir("/").at(step, "/")?;
-    // The old root had a file system under every name; the new one holds only what the plan says.
-    let left = fs::metadata("/").at(step, "/")?;
-    let new = rustix::fs::statfs("/").at(step, "/")?;
-    const TMPFS_MAGIC: u64 = 0x0102_1994;
-    if new.f_type as u64 != TMPFS_MAGIC || left.ino() != 1 {
+    if fs::metadata("/").at(step, "/")?.dev() != device {
         return Err("the root is not the one that was built").at(step, "/");
     }
     Ok(())
@@ -182,77 +148,17 @@ fn open_host(mounts: &[Mount]) -> Result<Vec<OwnedFd>, StageError> {
     Ok(opened)
 }
 
-fn copy(path: &str) -> Result<OwnedFd, StageError> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    rustix::mount::open_tree(CWD, path, flags).at(Step::Mounts, path)
-}
-
-fn devices(opened: &mut impl Iterator<Item = OwnedFd>) -> Result<(), StageError> {
-    let step = Step::Mounts;
-    let target = directory("/dev")?;
-    rustix::mount::mount("tmpfs", &target, "tmpfs", DATA, c"mode=0755,size=64k")
-        .at(step, "/dev")?;
+fn devices(
+    place: &mut Place,
+    opened: &mut impl Iterator<Item = OwnedFd>,
+) -> Result<(), StageError> {
+    place.mount("/dev", "tmpfs", DATA, "mode=0755,size=64k")?;
     for name in DEVICES {
         let flags = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::RDONLY;
-        attach(opened.next(), &format!("/dev/{name}"), false, flags)?;
+        place.attach(opened.next(), &format!("/dev/{name}"), false, flags)?;
     }
     for (name, to) in DEVICE_LINKS {
-        std::os::unix::fs::symlink(to, target.join(name)).at(step, name)?;
+        place.link(&format!("/dev/{name}"), to)?;
     }
-    remount(&target, DATA | MountFlags::RDONLY).at(step, "/dev")
-}
-
-/// Attaches a detached tree at `path` of the new root and sets its flags.
-fn attach(
-    tree: Option<OwnedFd>,
-    path: &str,
-    is_directory: bool,
-    flags: MountFlags,
-) -> Result<(), StageError> {
-    let step = Step::Mounts;
-    let tree = tree.ok_or("no descriptor came for it").at(step, path)?;
-    let target = if is_directory {
-        directory(path)?
-    } else {
-        file(path)?
-    };
-    move_to(tree.as_fd(), &target).at(step, path)?;
-    remount(&target, flags).at(step, path)
-}
-
-fn move_to(tree: BorrowedFd<'_>, target: &Path) -> rustix::io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    rustix::mount::move_mount(tree, "", CWD, target, flags)
-}
-
-fn remount(target: impl rustix::path::Arg, flags: MountFlags) -> rustix::io::Result<()> {
-    rustix::mount::mount_remount(target, flags | MountFlags::BIND, c"")
-}
-
-/// Where a path of the sandbox is while its root is being built.
-fn inside(path: &str) -> PathBuf {
-    Path::new(BASE).join(path.trim_start_matches('/'))
-}
-
-fn parents(path: &str) -> Result<(), StageError> {
-    match inside(path).parent() {
-        Some(parent) => fs::create_dir_all(parent).at(Step::Mounts, parent.display()),
-        None => Ok(()),
-    }
-}
-
-fn directory(path: &str) -> Result<PathBuf, StageError> {
-    let target = inside(path);
-    fs::create_dir_all(&target).at(Step::Mounts, path)?;
-    Ok(target)
-}
-
-fn file(path: &str) -> Result<PathBuf, StageError> {
-    let target = inside(path);
-    if !target.exists() {
-        parents(path)?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        rustix::fs::open(&target, flags, Mode::from_raw_mode(0o444)).at(Step::Mounts, path)?;
-    }
-    Ok(target)
+    place.set_flags("/dev", DATA | MountFlags::RDONLY)
 }
