@@ -16,6 +16,9 @@ mod verify;
 mod walk;
 mod writer;
 
+#[cfg(test)]
+mod faults;
+
 use std::io;
 use std::path::PathBuf;
 

@@ -68,9 +68,8 @@ impl Lock {
             }
             Err(error) => return Err(FileError::on("lock", &path)(error.into()).into()),
         }
-        file.set_len(0)
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(FileError::on("write", &path))?;
+        // Padded, so that it covers what an earlier holder wrote without a moment in which the file is empty.
+        writeln!(file, "{:<10}", std::process::id()).map_err(FileError::on("write", &path))?;
         Ok(Self(file))
     }
 }
