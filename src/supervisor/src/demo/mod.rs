@@ -72,7 +72,11 @@ fn play(state: &Path) -> Result<usize, DemoError> {
             println!("\n{title}");
         }
         if let Some(reason) = &act.skipped {
-            println!("\n {:>2}  {}\n     skipped: {reason}", number + 1, act.title);
+            println!(
+                "\n {:>2}  {}\n     skipped: {reason}",
+                number + 1,
+                act.title
+            );
             continue;
         }
         println!("\n {:>2}  {}", number + 1, act.title);
@@ -111,13 +115,18 @@ fn record(paths: &Paths, session: &str, call: CallId) -> Result<Decision, DemoEr
             return Ok(*decision);
         }
     }
-    Err(DemoError::NoRecord { session: session.to_owned(), call: call.0 })
+    Err(DemoError::NoRecord {
+        session: session.to_owned(),
+        call: call.0,
+    })
 }
 
 fn verdict(record: &Decision) -> String {
     let decision = match &record.decision {
         DecisionRecord::Allowed { grant } => format!("allowed by grant {grant}"),
-        DecisionRecord::Approved { grant, approver, .. } => {
+        DecisionRecord::Approved {
+            grant, approver, ..
+        } => {
             format!("approved by {approver} under grant {grant}")
         }
         DecisionRecord::Denied { reason, .. } => format!("denied: {reason}"),
@@ -147,11 +156,25 @@ fn outcome(response: &ToolResponse) -> String {
         false => format!("{class}"),
     };
     match response {
-        ToolResponse::Result { content, class, untrusted, truncated, .. } => {
+        ToolResponse::Result {
+            content,
+            class,
+            untrusted,
+            truncated,
+            ..
+        } => {
             let cut = if *truncated { ", cut" } else { "" };
-            format!("result: {}, {} bytes{cut}", marks(class, *untrusted), content.len())
+            format!(
+                "result: {}, {} bytes{cut}",
+                marks(class, *untrusted),
+                content.len()
+            )
         }
-        ToolResponse::Failed { message, class, untrusted } => {
+        ToolResponse::Failed {
+            message,
+            class,
+            untrusted,
+        } => {
             let first = message.lines().next().unwrap_or_default();
             format!("failed: {first} ({})", marks(class, *untrusted))
         }
@@ -163,8 +186,14 @@ fn outcome(response: &ToolResponse) -> String {
 /// The first lines of a result, with anything that could steer a terminal made visible.
 fn shown(response: &ToolResponse) -> Vec<String> {
     const LINES: usize = 8;
-    let ToolResponse::Result { content, .. } = response else { return Vec::new() };
-    let mut lines: Vec<String> = content.lines().take(LINES).map(|line| shorten(line, 110)).collect();
+    let ToolResponse::Result { content, .. } = response else {
+        return Vec::new();
+    };
+    let mut lines: Vec<String> = content
+        .lines()
+        .take(LINES)
+        .map(|line| shorten(line, 110))
+        .collect();
     let more = content.lines().count().saturating_sub(LINES);
     if more > 0 {
         lines.push(format!("… {more} more lines"));
@@ -184,7 +213,11 @@ fn shorten(text: &str, width: usize) -> String {
     if plain.chars().count() <= width {
         return plain;
     }
-    plain.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    plain
+        .chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 fn complaints(act: &Act, record: &Decision, response: &ToolResponse) -> Vec<String> {
@@ -219,7 +252,10 @@ fn roles(paths: &Paths) -> Result<String, DemoError> {
             Entry::Policy { .. } => latest.clear(),
             Entry::Role { role, event, .. } => {
                 if let proto::audit::RoleEvent::Started { confinement } = *event {
-                    latest.push(format!("\n     {role} started · {}", confined(&confinement)));
+                    latest.push(format!(
+                        "\n     {role} started · {}",
+                        confined(&confinement)
+                    ));
                 }
             }
             _ => {}

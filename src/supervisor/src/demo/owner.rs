@@ -97,9 +97,14 @@ impl System {
 
     /// Whether brokerd serves: the socket alone is there before it does.
     fn answers(socket: &std::path::Path) -> bool {
-        let Ok(connection) = Connection::connect(socket) else { return false };
+        let Ok(connection) = Connection::connect(socket) else {
+            return false;
+        };
         let ask = Envelope::new(1, Message::Status(Empty {}));
-        connection.stream().set_read_timeout(Some(Duration::from_secs(1))).is_ok()
+        connection
+            .stream()
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .is_ok()
             && connection.send(&ask).is_ok()
             && matches!(connection.receive(), Ok(Some(_)))
     }
@@ -132,10 +137,17 @@ impl Owner {
         let socket = setting.socket();
         let connection = Connection::connect(&socket).map_err(OwnerError::Start)?;
         let run = setting.run.clone();
-        let mut owner = Self { connection, run, next: 1, sessions: HashMap::new() };
+        let mut owner = Self {
+            connection,
+            run,
+            next: 1,
+            sessions: HashMap::new(),
+        };
         for part in [Part::Work, Part::Secret, Part::Hostile] {
             let name = owner.name(part);
-            let open = SessionOpen { session: Some(SessionId::new(name.clone())?) };
+            let open = SessionOpen {
+                session: Some(SessionId::new(name.clone())?),
+            };
             match owner.ask(Message::SessionOpen(open))? {
                 Message::SessionOpened(opened) => owner.sessions.insert(name, opened.last_call),
                 other => return Err(OwnerError::Unexpected(format!("{other:?}"))),
@@ -147,7 +159,10 @@ impl Owner {
     /// The session of an act.
     pub(super) fn session(&self, act: &Act) -> &str {
         let name = self.name(act.part);
-        self.sessions.keys().find(|session| **session == name).map_or("", String::as_str)
+        self.sessions
+            .keys()
+            .find(|session| **session == name)
+            .map_or("", String::as_str)
     }
 
     fn name(&self, part: Part) -> String {
@@ -180,7 +195,9 @@ impl Owner {
     pub(super) fn end_sessions(&mut self) -> Result<(), OwnerError> {
         let names: Vec<String> = self.sessions.keys().cloned().collect();
         for name in names {
-            self.ask(Message::SessionEnd(SessionEnd { session: SessionId::new(name)? }))?;
+            self.ask(Message::SessionEnd(SessionEnd {
+                session: SessionId::new(name)?,
+            }))?;
         }
         Ok(())
     }
@@ -191,9 +208,10 @@ impl Owner {
         self.connection.send(&Envelope::new(id, message))?;
         let received = self.connection.receive()?;
         match received.map(|received| received.envelope) {
-            Some(Envelope { msg: Message::Error(error), .. }) => {
-                Err(OwnerError::Unexpected(error.detail))
-            }
+            Some(Envelope {
+                msg: Message::Error(error),
+                ..
+            }) => Err(OwnerError::Unexpected(error.detail)),
             Some(envelope) => Ok(envelope.msg),
             None => Err(OwnerError::Unexpected("nothing and hung up".to_owned())),
         }

@@ -105,14 +105,20 @@ impl Act {
     pub(super) fn afterwards(&self, setting: &Setting) -> Option<String> {
         let path = setting.files.join(self.writes?);
         Some(match std::fs::metadata(&path) {
-            Ok(file) => format!("on the host: {} belongs to uid {}", path.display(), file.uid()),
+            Ok(file) => format!(
+                "on the host: {} belongs to uid {}",
+                path.display(),
+                file.uid()
+            ),
             Err(_) => format!("on the host: {} does not exist", path.display()),
         })
     }
 
     /// What the result shows that it should not.
     pub(super) fn unwanted(&self, response: &ToolResponse) -> Option<String> {
-        let ToolResponse::Result { content, .. } = response else { return None };
+        let ToolResponse::Result { content, .. } = response else {
+            return None;
+        };
         let text = self.never.filter(|text| content.contains(text))?;
         Some(format!("something was let through: {text}"))
     }
@@ -124,9 +130,19 @@ pub(super) fn acts(setting: &Setting) -> Vec<Act> {
     // An act of the hostile tool that succeeds says so with this.
     const DONE: &str = "\"outcome\":\"ok\"";
     vec![
-        Act::new(Part::Work, "list the notes", "fs_list", json!({"path": file("notes")}))
-            .opens("An ordinary session"),
-        Act::new(Part::Work, "read one", "fs_read", json!({"path": file("notes/garden.md")})),
+        Act::new(
+            Part::Work,
+            "list the notes",
+            "fs_list",
+            json!({"path": file("notes")}),
+        )
+        .opens("An ordinary session"),
+        Act::new(
+            Part::Work,
+            "read one",
+            "fs_read",
+            json!({"path": file("notes/garden.md")}),
+        ),
         Act::new(
             Part::Work,
             "write a summary; the file belongs to the owner of the directory",
