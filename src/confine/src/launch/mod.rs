@@ -216,6 +216,7 @@ impl Launcher {
         let Owned {
             identity,
             trees,
+            owners,
             shared,
         } = self.own(&uid, trees)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -246,6 +247,7 @@ impl Launcher {
             hash,
             identity,
             shared: shared.as_deref(),
+            owners: &owners,
             inside: &inside,
             outside: outside(sandbox.pid()),
             namespaces: &self.compare(&namespaces),
@@ -278,6 +280,7 @@ impl Launcher {
         let mut shared = None;
         for _ in 0..2 {
             let mut copies = Vec::new();
+            let mut owners = Vec::new();
             let mut refused = None;
             for tree in &trees {
                 let copy = Mapper::copy(tree.descriptor.as_fd())?;
@@ -285,6 +288,7 @@ impl Launcher {
                     refused.get_or_insert((tree.owner, reason));
                 }
                 copies.push(copy);
+                owners.push(owner_inside(tree, identity)?);
             }
             match refused {
                 Some(((uid, gid), reason)) if shared.is_none() => {
@@ -295,6 +299,7 @@ impl Launcher {
                     return Ok(Owned {
                         identity,
                         trees: copies,
+                        owners,
                         shared,
                     });
                 }
@@ -303,6 +308,7 @@ impl Launcher {
         Ok(Owned {
             identity,
             trees: Vec::new(),
+            owners: Vec::new(),
             shared,
         })
     }
@@ -393,7 +399,24 @@ impl Launcher {
 struct Owned {
     identity: Identity,
     trees: Vec<OwnedFd>,
+    /// Who owns each tree as the sandbox is to see it.
+    owners: Vec<u32>,
     shared: Option<String>,
+}
+
+/// The owner that a mapped tree has inside: the map makes `tree.owner` and the sandbox change places and leaves
+/// everybody else who they are.
+fn owner_inside(tree: &GrantedTree, identity: Identity) -> Result<u32, LaunchError> {
+    let owner = rustix::fs::fstat(&tree.descriptor)
+        .map_err(|errno| IdentityError::Copy(errno.into()))?
+        .st_uid;
+    Ok(if owner == tree.owner.0 {
+        identity.uid
+    } else if owner == identity.uid {
+        tree.owner.0
+    } else {
+        owner
+    })
 }
 
 fn unexpected(message: FromStage) -> LaunchError {

@@ -20,6 +20,8 @@ pub struct Evidence<'a> {
     pub identity: Identity,
     /// Why the uid is not the sandbox's alone, if it is not.
     pub shared: Option<&'a str>,
+    /// Who is to own each granted tree inside.
+    pub owners: &'a [u32],
     /// What the stage read of itself.
     pub inside: &'a Inside,
     /// What the launcher read of it, or why it could not.
@@ -160,9 +162,10 @@ fn uid(evidence: &Evidence<'_>) -> Result<(), String> {
     require(status.groups.is_empty(), || {
         format!("it is in groups {:?}", status.groups)
     })?;
-    let foreign = evidence.inside.owners.iter().find(|owner| **owner != uid);
-    foreign.map_or(Ok(()), |owner| {
-        Err(format!("a granted tree still belongs to uid {owner}"))
+    let seen = &evidence.inside.owners;
+    require(seen == evidence.owners, || {
+        let wanted = evidence.owners;
+        format!("granted trees belong to uids {seen:?} inside, not to {wanted:?}")
     })
 }
 
