@@ -180,18 +180,4 @@ fn check_denied(loaded: &Loaded, tool: &proto::ToolName, trees: &[Tree]) -> Resu
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tool_starts_in_its_granted_directory_or_beside_its_granted_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let top = directory.path().to_str().unwrap().to_owned();
-        std::fs::write(directory.path().join("file"), "x").unwrap();
-        assert_eq!(working_directory(top.clone()), top);
-        assert_eq!(working_directory(format!("{top}/file")), top);
-        assert_eq!(working_directory(format!("{top}/not-there")), top);
-        assert_eq!(working_directory("/".to_owned()), "/");
-        assert_eq!(working_directory("/not-there".to_owned()), "/dev");
-    }
-}
+mod tests;

@@ -190,3 +190,6 @@ fn check_paths(grant: &GrantEntry, guard: &Guard) -> Vec<String> {
         .collect();
     paths.into_iter().filter_map(judge).collect()
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
