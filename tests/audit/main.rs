@@ -10,3 +10,4 @@
 mod log;
 mod tampering;
 mod torn;
+mod up;
