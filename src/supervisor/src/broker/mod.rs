@@ -117,10 +117,12 @@ impl Life {
 
     /// Kills the sandboxes that were not committed in time.
     pub(crate) fn expire(&self) {
-        for ticket in self.tickets.expire(Instant::now()) {
-            let limit = call::COMMIT_WITHIN.as_secs();
+        let late = self.tickets.expire(Instant::now());
+        if let Some(first) = late.first() {
+            let (count, limit) = (late.len(), call::COMMIT_WITHIN.as_secs());
             eprintln!(
-                "boxmaker: ticket {ticket} was not committed within {limit} s and is given up"
+                "boxmaker: {count} prepared calls, ticket {first} the first, were not committed within {limit} s and \
+                 are given up"
             );
         }
     }

@@ -61,6 +61,9 @@ pub(crate) enum RoleError {
     /// The start could not be recorded.
     #[error("{ROLE} is not started without a record: {0}")]
     Record(#[from] AppendError),
+    /// The end could not be recorded.
+    #[error("{ROLE} has ended, and that is not recorded: {0}")]
+    RecordEnd(#[source] AppendError),
     /// The log could not be replayed.
     #[error("the history for {ROLE}: {0}")]
     History(#[from] ReadError),
@@ -196,8 +199,8 @@ fn conclude(core: &Core, brokerd: Brokerd, exit: Option<ExitStatus>) -> Result<(
         .for_each(|role| role.pid = None);
     eprintln!("boxmaker: {ROLE} (process {pid}) ended: {}", in_words(exit));
     let event = RoleEvent::Ended { exit };
-    core.ledger.append(role_entry(Some(pid), event))?;
-    Ok(())
+    let appended = core.ledger.append(role_entry(Some(pid), event));
+    appended.map(drop).map_err(RoleError::RecordEnd)
 }
 
 fn in_words(exit: Option<ExitStatus>) -> String {
