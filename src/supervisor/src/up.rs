@@ -227,7 +227,7 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
         stage: directories.binaries.join("boxmaker-stage"),
         uid_range: config.uid_range,
         cgroup: config.cgroup,
-        name: format!("boxmaker-{}", hash.get(..8).unwrap_or_default()),
+        name: hash.get(..8).unwrap_or_default().to_owned(),
         waive: config.waive.clone(),
     };
     Ok(Launcher::new(options)?)
