@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 /// The mode of every file of the log: the owner writes, the group reads.
-const FILE_MODE: u32 = 0o640;
+pub(crate) const FILE_MODE: u32 = 0o640;
 
 /// The mode of the directory of the day files.
 const DIRECTORY_MODE: u32 = 0o750;

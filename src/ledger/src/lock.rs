@@ -1,14 +1,15 @@
 //! The lock that makes one process the log's only writer (boxmaker seed, section 6, rule 4).
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::FileError;
+use crate::disk::FILE_MODE;
 
 /// The lock file's name in the directory of the day files.
 const NAME: &str = "lock";
@@ -52,7 +53,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o640)
+            .mode(FILE_MODE)
             .custom_flags(OFlags::NOFOLLOW.bits() as i32)
             .open(&path)
             .map_err(FileError::on("open", &path))?;
@@ -68,6 +69,8 @@ impl Lock {
             }
             Err(error) => return Err(FileError::on("lock", &path)(error.into()).into()),
         }
+        file.set_permissions(Permissions::from_mode(FILE_MODE))
+            .map_err(FileError::on("set the mode of", &path))?;
         // Padded, so that it covers what an earlier holder wrote without a moment in which the file is empty.
         writeln!(file, "{:<10}", std::process::id()).map_err(FileError::on("write", &path))?;
         Ok(Self(file))

@@ -127,6 +127,13 @@ fn a_new_day_waits_for_the_fsync_of_the_old_one() {
         let (day, limit) = (clock.0.lock().unwrap(), Duration::from_secs(30));
         let waited = clock.1.wait_timeout_while(day, limit, |day| day.1 == 0);
         assert!(!waited.unwrap().1.timed_out());
+        // Time for a second fsync to begin, if one were to; too little time could only hide one.
+        let (orders, grace) = (disk.0.0.lock().unwrap(), Duration::from_millis(300));
+        drop(
+            disk.0
+                .1
+                .wait_timeout_while(orders, grace, |orders| orders.waiting < 2),
+        );
         disk.order(|orders| orders.sync_after = 0);
         assert_eq!(old.join().unwrap().unwrap().seq, 1);
         assert_eq!(new.join().unwrap().unwrap().seq, 2);
