@@ -14,7 +14,7 @@ use boxmaker_tests::binaries::binary;
 use boxmaker_tests::sandbox::launcher;
 use confine::Plan;
 use confine::derive::derive;
-use confine::host::Host;
+use confine::host::{Host, Privilege};
 use confine::launch::{GrantedTree, IdentityChoice, Launcher, Prepared, StageStdio};
 use confine::plan::{Access, Mount, Program};
 use confine::profile::Profiles;
@@ -76,7 +76,7 @@ pub(crate) fn plan(words: &[&str], granted: &Granted) -> Plan {
         access,
         exec: false,
     });
-    let host = Host::take(profile, Path::new(words[0])).unwrap();
+    let host = Host::take(profile, Path::new(words[0]), Privilege::Root).unwrap();
     derive(profile, program, &trees, Level::Full, &host).unwrap()
 }
 

@@ -45,6 +45,8 @@ steps! {
     JoinCpu = "join-cpu",
     /// Outer: set the limits of the process, and be the first that the kernel kills when memory runs out.
     Limits = "limits",
+    /// Outer, without privileges: enter a user namespace, in which the others can be made.
+    UnshareUser = "unshare-user",
     /// Outer: leave the supervisor's cgroup namespace.
     UnshareCgroup = "unshare-cgroup",
     /// Outer: leave its IPC namespace.
@@ -141,6 +143,9 @@ pub(crate) struct Inner {
     pub(crate) identity: Identity,
     /// Trees that follow.
     pub(crate) trees: usize,
+    /// Where each tree is on the host, if the stage itself has to copy it: in a user namespace the launcher's copies
+    /// could not be attached.
+    pub(crate) sources: Option<Vec<String>>,
     /// Inode of the launcher's mount namespace: the stage mounts nothing while it is still in it.
     pub(crate) mount_namespace: u64,
     /// Inode of the launcher's UTS namespace: the stage changes no name while it is still in it.

@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Namespace {
+    /// User and group ids, of which the sandbox has one each; made only where the supervisor is not root.
+    User,
     /// Mount points.
     Mount,
     /// Process ids.

@@ -88,7 +88,8 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
         return Err(launch(format!("there is no profile {name:?}")));
     };
     let executable = program(&loaded.binaries, tool);
-    let host = Host::take(profile, &executable).map_err(|error| launch(in_full(&error)))?;
+    let host = Host::take(profile, &executable, loaded.privilege)
+        .map_err(|error| launch(in_full(&error)))?;
     let mut argv = permit.argv();
     if let Some(first) = argv.first_mut() {
         *first = path_text(&executable)?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use confine::host::Privilege;
 use confine::profile::Profiles;
 use ipc::Files;
 use policy::{BindingAccess, GrantEntry, Policy, Tool};
@@ -41,6 +42,8 @@ pub(crate) struct Loaded {
     pub(crate) owners: BTreeMap<GrantId, (u32, u32)>,
     /// Where boxmaker's own binaries are.
     pub(crate) binaries: PathBuf,
+    /// What this process may do.
+    pub(crate) privilege: Privilege,
 }
 
 /// Loads the configuration directory as `generation`.
@@ -62,6 +65,7 @@ pub(crate) fn load(directories: &Directories, generation: u64) -> Result<Loaded,
             return Err(problems);
         }
     };
+    let privilege = Privilege::of_this_process().map_err(|error| vec![error.to_string()])?;
     let mut problems = Vec::new();
     let mut guard = Guard::default();
     let mut protect = |what: &str, path: &Path| {
@@ -102,6 +106,7 @@ pub(crate) fn load(directories: &Directories, generation: u64) -> Result<Loaded,
             guard,
             owners,
             binaries: directories.binaries.clone(),
+            privilege,
         })
     } else {
         Err(problems)

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use proto::Level;
 
-use crate::host::Host;
-use crate::plan::{LandlockRule, Limits, Mount, Plan, Program, Rule, Seccomp};
+use crate::host::{Host, Privilege};
+use crate::plan::{LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
 use crate::profile::{Profile, is_below};
 use crate::seccomp::{self, SeccompError};
 use root::Root;
@@ -117,7 +117,7 @@ pub fn derive(
     })?;
     Ok(Plan {
         profile: profile.name.clone(),
-        namespaces: profile.namespaces.clone(),
+        namespaces: namespaces(profile, host.privilege),
         hostname: HOSTNAME.to_owned(),
         landlock: rules(&root),
         mounts: root.into_mounts(&profile.limits),
@@ -135,6 +135,14 @@ pub fn derive(
         program,
         required,
     })
+}
+
+/// The profile's namespaces, and without privileges the user namespace first, in which the others can be made.
+fn namespaces(profile: &Profile, privilege: Privilege) -> Vec<Namespace> {
+    let user = (privilege == Privilege::UserNamespace).then_some(Namespace::User);
+    user.into_iter()
+        .chain(profile.namespaces.iter().copied())
+        .collect()
 }
 
 fn check_program(program: &Program, host: &Host) -> Result<(), DeriveError> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proto::Hash32;
 
 use super::*;
-use crate::host::{Executable, Located};
+use crate::host::{Executable, Located, Privilege};
 use crate::plan::Access;
 use crate::profile::Profiles;
 
@@ -75,6 +75,7 @@ pub(super) fn host(program: &str) -> Host {
         ),
     ];
     Host {
+        privilege: Privilege::Root,
         views: BTreeMap::from(views),
         program: program.to_owned(),
         chain: vec![file(program), loader()],

@@ -202,6 +202,7 @@ fn identity(text: &mut Text, plan: &Plan) {
 
 const fn namespace(namespace: Namespace) -> &'static str {
     match namespace {
+        Namespace::User => "user",
         Namespace::Mount => "mount",
         Namespace::Pid => "pid",
         Namespace::Net => "net",

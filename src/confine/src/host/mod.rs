@@ -14,6 +14,36 @@ pub use locate::{Link, Located};
 
 use crate::profile::Profile;
 
+/// What the supervisor may do, which decides how a sandbox comes about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Privilege {
+    /// Everything a sandbox needs: uids of its own, namespaces, id maps.
+    #[default]
+    Root,
+    /// A plain user's: a user namespace gives the rest of the namespaces, and one uid.
+    UserNamespace,
+}
+
+impl Privilege {
+    /// What the calling process may do, by its effective capabilities (capabilities(7)).
+    ///
+    /// # Errors
+    /// The process cannot read its own capabilities.
+    pub fn of_this_process() -> Result<Self, caps::errors::CapsError> {
+        use caps::Capability::{CAP_CHOWN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_ADMIN};
+        let held = caps::read(None, caps::CapSet::Effective)?;
+        let needed = [
+            CAP_SYS_ADMIN,
+            CAP_SETUID,
+            CAP_SETGID,
+            CAP_SETPCAP,
+            CAP_CHOWN,
+        ];
+        let all = needed.iter().all(|capability| held.contains(capability));
+        Ok(if all { Self::Root } else { Self::UserNamespace })
+    }
+}
+
 /// Why the facts cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -73,6 +103,8 @@ pub struct Executable {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Host {
+    /// What the supervisor may do.
+    pub privilege: Privilege,
     /// For every view path of the profile where it is; those that do not exist are left out.
     pub views: BTreeMap<String, Located>,
     /// The program, as it was asked for.
@@ -89,8 +121,13 @@ impl Host {
     ///
     /// # Errors
     /// [`HostError`]; a view path or an `exec` pattern without a match is no error, a program without one is.
-    pub fn take(profile: &Profile, program: &Path) -> Result<Self, HostError> {
+    pub fn take(
+        profile: &Profile,
+        program: &Path,
+        privilege: Privilege,
+    ) -> Result<Self, HostError> {
         let mut host = Self {
+            privilege,
             program: text(program)?,
             ..Self::default()
         };

@@ -53,7 +53,11 @@ fn profile(view: &[String], exec: &[String], search: &str) -> Profile {
 }
 
 fn take(program: &str, search: &str) -> Result<Host, HostError> {
-    Host::take(&profile(&[], &[], search), Path::new(program))
+    Host::take(
+        &profile(&[], &[], search),
+        Path::new(program),
+        Privilege::Root,
+    )
 }
 
 fn reals(chain: &[Located]) -> Vec<&str> {
@@ -130,7 +134,12 @@ fn views_that_exist_are_taken_and_sockets_are_not_viewable() {
     place.write("dir/file", b"", 0o644);
     let program = place.write("program", &elf(None), 0o755);
     let views = ["dir", "dir/file", "none"].map(|name| place.path(name));
-    let host = Host::take(&profile(&views, &[], ""), Path::new(&program)).unwrap();
+    let host = Host::take(
+        &profile(&views, &[], ""),
+        Path::new(&program),
+        Privilege::Root,
+    )
+    .unwrap();
     let found: Vec<_> = host
         .views
         .iter()
@@ -141,6 +150,7 @@ fn views_that_exist_are_taken_and_sockets_are_not_viewable() {
     let error = Host::take(
         &profile(&[place.path("socket")], &[], ""),
         Path::new(&program),
+        Privilege::Root,
     );
     assert!(matches!(error, Err(HostError::Kind(_))), "{error:?}");
 }
@@ -159,7 +169,12 @@ fn patterns_bring_loaders_but_not_the_interpreters_of_scripts() {
     fs::create_dir(place.directory.path().join("bin/snakes")).unwrap();
     let patterns = [place.path("bin/snake*"), place.path("none")];
     let program = place.path("bin/snail");
-    let host = Host::take(&profile(&[], &patterns, ""), Path::new(&program)).unwrap();
+    let host = Host::take(
+        &profile(&[], &patterns, ""),
+        Path::new(&program),
+        Privilege::Root,
+    )
+    .unwrap();
     let found: Vec<_> = host.exec[&patterns[0]]
         .iter()
         .map(|one| (one.at.real.clone(), one.loader.is_some()))

@@ -1,6 +1,7 @@
 //! Launching in two phases: [`Launcher::prepare`] builds a sandbox up to its measurement, [`Prepared::start`] lets the
 //! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
 
+mod ownership;
 mod running;
 mod sandbox;
 
@@ -17,13 +18,14 @@ use proto::config::CgroupChoice;
 use proto::{Confinement, Layer};
 
 use crate::cgroup::{Backend, CgroupError};
-use crate::identity::{IdentityError, Mapper, Uid, Uids};
+use crate::identity::{IdentityError, Mapper, Uids};
 use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
 use crate::measure::status::Status;
 use crate::message::{FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send};
-use crate::plan::{Identity, Plan};
+use crate::plan::{Identity, Namespace, Plan};
 
+use ownership::Owned;
 pub use running::{Ended, Killer, Running};
 use sandbox::Sandbox;
 
@@ -216,9 +218,13 @@ impl Launcher {
         let Owned {
             identity,
             trees,
+            sources,
             owners,
             shared,
-        } = self.own(&uid, trees)?;
+        } = match plan.namespaces.contains(&Namespace::User) {
+            true => Owned::held(trees)?,
+            false => Owned::mapped(&self.mapper, uid.identity(), &trees)?,
+        };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let group = self.backend.create(&number.to_string(), &plan.limits)?;
         let (near, far) = Wire::pair().map_err(LaunchError::Spawn)?;
@@ -240,7 +246,8 @@ impl Launcher {
         let ended = outer.wait().map_err(LaunchError::Spawn);
         let sandbox = sandbox?;
         ended?;
-        let (inside, namespaces) = self.inner(&sandbox, &plan, identity, stdio, &trees)?;
+        let (inside, namespaces) =
+            self.inner(&sandbox, &plan, (identity, sources), stdio, &trees)?;
         drop(trees);
         let confinement = judge(&Evidence {
             plan: &plan,
@@ -273,46 +280,6 @@ impl Launcher {
             .map_err(LaunchError::Spawn)
     }
 
-    /// Copies the trees and maps their owners to the sandbox's uid. Where a map is refused the sandbox takes the
-    /// owner's identity instead, and the reason becomes a gap.
-    fn own(&self, uid: &Uid, trees: Vec<GrantedTree>) -> Result<Owned, LaunchError> {
-        let mut identity = uid.identity();
-        let mut shared = None;
-        for _ in 0..2 {
-            let mut copies = Vec::new();
-            let mut owners = Vec::new();
-            let mut refused = None;
-            for tree in &trees {
-                let copy = Mapper::copy(tree.descriptor.as_fd())?;
-                if let Err(reason) = self.mapper.map(copy.as_fd(), tree.owner, identity)? {
-                    refused.get_or_insert((tree.owner, reason));
-                }
-                copies.push(copy);
-                owners.push(owner_inside(tree, identity)?);
-            }
-            match refused {
-                Some(((uid, gid), reason)) if shared.is_none() => {
-                    identity = Identity { uid, gid };
-                    shared = Some(reason);
-                }
-                _ => {
-                    return Ok(Owned {
-                        identity,
-                        trees: copies,
-                        owners,
-                        shared,
-                    });
-                }
-            }
-        }
-        Ok(Owned {
-            identity,
-            trees: Vec::new(),
-            owners: Vec::new(),
-            shared,
-        })
-    }
-
     fn outer(
         &self,
         wire: &Wire,
@@ -339,7 +306,7 @@ impl Launcher {
         &self,
         sandbox: &Sandbox,
         plan: &Plan,
-        identity: Identity,
+        (identity, sources): (Identity, Option<Vec<String>>),
         stdio: StageStdio,
         trees: &[OwnedFd],
     ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
@@ -351,6 +318,7 @@ impl Launcher {
             plan: plan.clone(),
             identity,
             trees: trees.len(),
+            sources,
             mount_namespace: own(Layer::Mount),
             uts_namespace: own(Layer::Uts),
             landlock_abi: self.landlock_abi,
@@ -393,30 +361,6 @@ impl Launcher {
             .map(|(own, shown)| same(own, shown))
             .collect()
     }
-}
-
-/// Trees as the stage gets them, and who it is to be.
-struct Owned {
-    identity: Identity,
-    trees: Vec<OwnedFd>,
-    /// Who owns each tree as the sandbox is to see it.
-    owners: Vec<u32>,
-    shared: Option<String>,
-}
-
-/// The owner that a mapped tree has inside: the map makes `tree.owner` and the sandbox change places and leaves
-/// everybody else who they are.
-fn owner_inside(tree: &GrantedTree, identity: Identity) -> Result<u32, LaunchError> {
-    let owner = rustix::fs::fstat(&tree.descriptor)
-        .map_err(|errno| IdentityError::Copy(errno.into()))?
-        .st_uid;
-    Ok(if owner == tree.owner.0 {
-        identity.uid
-    } else if owner == identity.uid {
-        tree.owner.0
-    } else {
-        owner
-    })
 }
 
 fn unexpected(message: FromStage) -> LaunchError {

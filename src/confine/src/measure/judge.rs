@@ -6,7 +6,7 @@ use proto::{Asserted, Confinement, Gap, Hash32, Layer, Level};
 use super::canary::UNPROVABLE;
 use super::status::{CAPABILITY_LINES, Status};
 use super::{Inside, SeenMount};
-use crate::plan::{Identity, Mount, Plan};
+use crate::plan::{Identity, Mount, Namespace, Plan};
 use crate::stage::{DEVICES, SECURE_BITS};
 
 /// Everything that was read.
@@ -236,10 +236,13 @@ fn limits(evidence: &Evidence<'_>) -> Result<(), String> {
 }
 
 fn outside(evidence: &Evidence<'_>) -> Result<(), String> {
-    let seen = evidence.outside.as_ref().map_err(Clone::clone)?;
+    let mut seen = evidence.outside.clone()?;
     let told = &evidence.inside.status;
-    // The ids of the first user namespace are the same inside and outside as long as the sandbox has none of its own.
-    require(seen == told, || {
+    // Ids of a user namespace of its own are mapped to themselves, but groups that it has no number for read as another.
+    if evidence.plan.namespaces.contains(&Namespace::User) {
+        seen.groups.clone_from(&told.groups);
+    }
+    require(seen == *told, || {
         format!("outside {seen:?}, inside {told:?}")
     })
 }

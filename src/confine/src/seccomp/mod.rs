@@ -137,6 +137,22 @@ impl Programs {
         Hash32::new(hash.finalize().into())
     }
 
+    /// Each program as the kernel takes it, `struct sock_filter` after `struct sock_filter` in this machine's byte
+    /// order, for programs that load filters from a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<Vec<u8>> {
+        let bytes = |program: &BpfProgram| {
+            let step = |step: &seccompiler::sock_filter| {
+                let mut bytes = step.code.to_ne_bytes().to_vec();
+                bytes.extend([step.jt, step.jf]);
+                bytes.extend(step.k.to_ne_bytes());
+                bytes
+            };
+            program.iter().flat_map(step).collect()
+        };
+        self.0.iter().map(|(_, program)| bytes(program)).collect()
+    }
+
     /// Installs all programs on the calling thread, for good; sets its no_new_privs bit, which the kernel demands.
     /// Threads and programs that it starts inherit them, threads that run already do not.
     ///

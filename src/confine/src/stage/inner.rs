@@ -12,6 +12,7 @@ use super::{At, StageError, Steps, landlock, mounts, privileges, run};
 use crate::measure::Readings;
 use crate::measure::canary::Canaries;
 use crate::message::{FromStage, Inner, NAMESPACES, Step, ToStage, receive, send};
+use crate::plan::Namespace;
 
 pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     steps.take(Step::Session, || {
@@ -26,6 +27,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         mount_namespace,
         uts_namespace,
         landlock_abi,
+        sources,
         ..
     } = *inner;
     let namespaces = if steps.has(Step::OpenNamespaces) {
@@ -38,6 +40,10 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let own_name = uts.ino() != uts_namespace;
 
     mounts::separate(mount_namespace)?;
+    let trees = match sources {
+        Some(paths) => mounts::copy_held(&paths, trees)?,
+        None => trees,
+    };
     let device = match steps.has(Step::Mounts) {
         true => mounts::build(&plan.mounts, trees, identity, &plan.program.cwd)?,
         false => 0,
@@ -64,7 +70,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     }
     let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "tmpfs")?;
 
-    privileges::drop_all(identity, steps)?;
+    privileges::drop_all(identity, plan.namespaces.contains(&Namespace::User), steps)?;
     if steps.has(Step::CanariesBefore) {
         canaries.before();
     }

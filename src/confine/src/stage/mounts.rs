@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, UnmountFlags,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, OpenTreeFlags,
+    UnmountFlags,
 };
 
-use super::place::{Place, copy};
+use super::place::{self, Place, copy};
 use super::{At, StageError, Steps};
 use crate::message::Step;
 use crate::plan::{Identity, Mount};
@@ -48,6 +49,25 @@ pub(super) fn separate(foreign_namespace: u64) -> Result<(), StageError> {
     }
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     rustix::mount::mount_change("/", private).at(step, "make / private")
+}
+
+/// Copies the trees that the launcher holds open, from the stage's own mount namespace: each by the path it has, and
+/// only if that still is the very file or directory that is held.
+pub(super) fn copy_held(paths: &[String], held: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, StageError> {
+    let step = Step::Mounts;
+    let copy = |(path, held): (&String, OwnedFd)| {
+        let found = place::open_plain(path).at(step, path)?;
+        let [found_at, held_at] = [&found, &held].map(|descriptor| rustix::fs::fstat(descriptor));
+        let (found_at, held_at) = (found_at.at(step, path)?, held_at.at(step, path)?);
+        if (found_at.st_dev, found_at.st_ino) != (held_at.st_dev, held_at.st_ino) {
+            return Err("it is another file than the one that was resolved").at(step, path);
+        }
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        rustix::mount::open_tree(&found, "", flags).at(step, path)
+    };
+    paths.iter().zip(held).map(copy).collect()
 }
 
 /// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries, `cwd` is where the

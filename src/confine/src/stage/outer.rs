@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
+use caps::CapSet;
 use ipc::Wire;
 use nix::sched::CloneFlags;
 use proto::Layer;
@@ -42,6 +43,9 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         })?;
     }
     steps.take(Step::Limits, || limits(files))?;
+    if namespaces.contains(&Namespace::User) {
+        enter_user_namespace()?;
+    }
     for (namespace, flag, step) in NAMESPACES {
         if namespaces.contains(namespace) {
             steps.take(*step, || nix::sched::unshare(*flag).at(*step, "unshare"))?;
@@ -88,6 +92,30 @@ fn close_descriptors(wire: &Wire) -> Result<(), StageError> {
             }
         }
     }
+    Ok(())
+}
+
+/// A user namespace with one uid and one gid, the caller's own. The maps are written while the process is dumpable, and
+/// setgroups is denied first, or an unprivileged process may not write them (user_namespaces(7)).
+fn enter_user_namespace() -> Result<(), StageError> {
+    let step = Step::UnshareUser;
+    let (uid, gid) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    nix::sched::unshare(CloneFlags::CLONE_NEWUSER).at(step, "unshare")?;
+    for (file, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{uid} {uid} 1")),
+        ("gid_map", format!("{gid} {gid} 1")),
+    ] {
+        fs::write(format!("/proc/self/{file}"), text).at(step, file)?;
+    }
+    // The inner half is another program, and exec takes the capabilities of whoever is not root: ambient ones stay, until
+    // the inner half empties that set with the others.
+    let all = caps::read(None, CapSet::Permitted).at(step, "permitted set")?;
+    caps::set(None, CapSet::Inheritable, &all).at(step, "inheritable set")?;
+    caps::set(None, CapSet::Ambient, &all).at(step, "ambient set")?;
     Ok(())
 }
 

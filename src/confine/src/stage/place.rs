@@ -73,7 +73,8 @@ impl Place {
     pub(super) fn set_flags(&self, path: &str, flags: MountFlags) -> Result<(), StageError> {
         // Looked up again: the descriptor from before is of what the mount now hides.
         let mounted = self.existing(path).at(STEP, path)?;
-        let flags = flags | MountFlags::BIND;
+        // What the host has closed on its mount stays closed; in a user namespace it could not be opened anyway.
+        let flags = flags | kept(mounted.as_fd()).at(STEP, path)? | MountFlags::BIND;
         rustix::mount::mount_remount(name(mounted.as_fd()), flags, c"").at(STEP, path)
     }
 
@@ -172,6 +173,27 @@ impl Place {
             }
         }
     }
+}
+
+/// The restricting flags that a mount has now.
+fn kept(mounted: BorrowedFd<'_>) -> Result<MountFlags, Errno> {
+    use rustix::fs::StatVfsMountFlags as Has;
+    let has = rustix::fs::fstatvfs(mounted)?.f_flag;
+    let pairs = [
+        (Has::RDONLY, MountFlags::RDONLY),
+        (Has::NOSUID, MountFlags::NOSUID),
+        (Has::NODEV, MountFlags::NODEV),
+        (Has::NOEXEC, MountFlags::NOEXEC),
+    ];
+    let kept = pairs.iter().filter(|(flag, _)| has.contains(*flag));
+    Ok(kept.fold(MountFlags::empty(), |all, (_, flag)| all | *flag))
+}
+
+/// Opens `path` without following any link.
+pub(super) fn open_plain(path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), how)
 }
 
 fn components(path: &str) -> impl Iterator<Item = &str> {

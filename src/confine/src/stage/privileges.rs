@@ -18,12 +18,19 @@ pub(crate) const SECURE_BITS: SecureBits = SecureBits::NO_ROOT
     .union(SecureBits::NO_CAP_AMBIENT_RAISE)
     .union(SecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
 
-pub(super) fn drop_all(identity: Identity, steps: Steps) -> Result<(), StageError> {
+pub(super) fn drop_all(
+    identity: Identity,
+    own_user_namespace: bool,
+    steps: Steps,
+) -> Result<(), StageError> {
     steps.take(Step::Bounding, bounding)?;
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
-    steps.take(Step::Groups, || {
-        nix::unistd::setgroups(&[]).at(Step::Groups, "setgroups")
-    })?;
+    // A user namespace without privileges has setgroups denied; the groups stay, and `uid` is a gap there.
+    if !own_user_namespace {
+        steps.take(Step::Groups, || {
+            nix::unistd::setgroups(&[]).at(Step::Groups, "setgroups")
+        })?;
+    }
     steps.take(Step::Gid, || {
         nix::unistd::setresgid(gid, gid, gid).at(Step::Gid, gid)
     })?;

@@ -158,7 +158,7 @@ fn plan(core: &Core) -> Result<Plan, RoleError> {
         cwd: "/".to_owned(),
         input: digest(b""),
     };
-    let host = Host::take(profile, &executable)?;
+    let host = Host::take(profile, &executable, core.loaded.privilege)?;
     Ok(derive(profile, program, &[], Level::Full, &host)?)
 }
 
