@@ -109,8 +109,10 @@ fn a_plain_user_gets_everything_but_a_uid_and_cgroups_of_its_own() {
         reason.contains("started as root, each gets a uid of its own"),
         "{reason}"
     );
+    // Without a cgroup the limit on processes is one of the user namespace.
+    assert!(confinement.layers.contains(&Layer::Pids));
     // What the host lets a plain user limit differs; nothing else may be missing.
-    let others = [Layer::Uid, Layer::Memory, Layer::Pids, Layer::Cpu];
+    let others = [Layer::Uid, Layer::Memory, Layer::Cpu];
     let more: Vec<_> = confinement
         .gaps
         .iter()
@@ -167,6 +169,27 @@ fn without_privileges_another_users_tree_stays_closed() {
     assert!(place.launch(&read).stderr.contains("Permission denied"));
     chown(&other, Some(USER), Some(USER)).unwrap();
     assert_eq!(place.launch(&read).stdout, "theirs\n");
+}
+
+#[test]
+fn a_plain_users_sandbox_meets_its_limit_on_processes() {
+    if skipped_without_user_namespaces("a_plain_users_sandbox_meets_its_limit") {
+        return;
+    }
+    let place = Place::new();
+    let start = |count: u32| {
+        place.launch(&format!(
+            "i=0; while [ $i -lt {count} ]; do sleep 300 & i=$((i+1)); done; echo all"
+        ))
+    };
+    let launched = start(100);
+    assert_eq!(launched.stdout, "");
+    assert!(
+        launched.stderr.contains("Cannot fork"),
+        "{}",
+        launched.stderr
+    );
+    assert_eq!(start(9).stdout, "all\n");
 }
 
 #[test]

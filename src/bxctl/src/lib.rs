@@ -64,7 +64,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
-    let place = Place::choose(cli.home, cli.config, |name| std::env::var_os(name));
+    let place = place::choose(cli.home, cli.config);
     let now = Timestamp::from(SystemTime::now());
     let (width, colour) = (screen.out.width, screen.out.colour);
     let json = cli.json;

@@ -1,54 +1,30 @@
 //! Where boxmaker lives on this host, and who may look at it.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The home and the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// State: `audit/`, `anchor`, `run/`.
-    pub home: PathBuf,
-    /// The owner's files: `config.toml`, `grants/`, `tools/`, `profiles/`.
-    pub config: PathBuf,
+pub use ipc::place::Place;
+
+/// The place that the words and the environment name; else a plain user's own if there is one, else the host's.
+#[must_use]
+pub fn choose(home: Option<PathBuf>, config: Option<PathBuf>) -> Place {
+    let environment = |name: &str| std::env::var_os(name);
+    let own = match rustix::process::geteuid().is_root() {
+        true => None,
+        // A user who runs no boxmaker may still be let in to the host's.
+        false => Place::of_user(environment).filter(|place| place.home.exists()),
+    };
+    own.unwrap_or_else(Place::of_host)
+        .unless_named(home, config, environment)
 }
 
-impl Place {
-    /// The option, else the environment variable, else the default. An empty variable counts as none.
-    #[must_use]
-    pub fn choose(
-        home: Option<PathBuf>,
-        config: Option<PathBuf>,
-        environment: impl Fn(&str) -> Option<OsString>,
-    ) -> Self {
-        let choose = |option: Option<PathBuf>, variable, default: &str| {
-            let set = || {
-                environment(variable)
-                    .filter(|value| !value.is_empty())
-                    .map(PathBuf::from)
-            };
-            option.or_else(set).unwrap_or_else(|| default.into())
-        };
-        Self {
-            home: choose(home, "BOXMAKER_HOME", "/var/lib/boxmaker"),
-            config: choose(config, "BOXMAKER_CONFIG", "/etc/boxmaker"),
-        }
-    }
-
-    /// The socket that brokerd answers the owner on.
-    #[must_use]
-    pub fn socket(&self) -> PathBuf {
-        self.home.join("run/bxctl/broker.sock")
-    }
-
-    /// The audit log and its anchor.
-    #[must_use]
-    pub fn ledger(&self) -> ledger::Paths {
-        ledger::Paths {
-            audit: self.home.join("audit"),
-            anchor: self.home.join("anchor"),
-        }
+/// The audit log of a place and its anchor.
+#[must_use]
+pub fn ledger(place: &Place) -> ledger::Paths {
+    ledger::Paths {
+        audit: place.home.join("audit"),
+        anchor: place.home.join("anchor"),
     }
 }
 
@@ -91,23 +67,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-
-    #[test]
-    fn an_option_goes_before_the_environment_and_that_before_the_default() {
-        let environment = |name: &str| match name {
-            "BOXMAKER_HOME" => Some(OsString::from("/env/home")),
-            _ => Some(OsString::new()),
-        };
-        let from_option = Place::choose(Some("/option".into()), None, environment);
-        assert_eq!(from_option.home, Path::new("/option"));
-        let from_environment = Place::choose(None, None, environment);
-        assert_eq!(from_environment.home, Path::new("/env/home"));
-        assert_eq!(from_environment.config, Path::new("/etc/boxmaker"));
-        assert_eq!(
-            Place::choose(None, None, |_| None).home,
-            Path::new("/var/lib/boxmaker")
-        );
-    }
 
     #[test]
     fn a_group_is_named_as_the_group_file_names_it() {

@@ -103,6 +103,7 @@ fn arguments(file: &ToolFile) -> Vec<String> {
             let kind = match file.resources.get(name) {
                 Some(Resource::Read) => "path to read",
                 Some(Resource::Write) => "path to write",
+                Some(Resource::Edit) => "path to edit",
                 None => file
                     .arguments
                     .properties

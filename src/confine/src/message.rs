@@ -123,6 +123,7 @@ pub(crate) enum ToStage {
     Outer {
         namespaces: Vec<crate::plan::Namespace>,
         files: u32,
+        pids: u32,
         joins: Vec<proto::Layer>,
     },
     /// To the inner stage; descriptors: standard input, output and error of the program.

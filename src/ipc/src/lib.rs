@@ -3,6 +3,7 @@
 
 pub mod connection;
 pub mod files;
+pub mod place;
 pub mod role;
 pub mod wire;
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ipc::place::Place;
 use lexopt::prelude::*;
 
 use crate::demo;
@@ -24,8 +25,9 @@ boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
       Build a small system below DIR (default .state), start it, and make calls, some of which must fail.
   boxmaker --help | --version
 
-  --home DIR    where state is kept (or BOXMAKER_HOME; default /var/lib/boxmaker)
-  --config DIR  the configuration (or BOXMAKER_CONFIG; default /etc/boxmaker)
+  --home DIR    where state is kept (or BOXMAKER_HOME; default /var/lib/boxmaker, for a plain user
+                ~/.local/state/boxmaker)
+  --config DIR  the configuration (or BOXMAKER_CONFIG; default /etc/boxmaker, for a plain user ~/.config/boxmaker)
 
 The owner talks to a running boxmaker with bxctl.
 Exit status: 0 done, 1 refused or failed, 2 usage or unusable input.
@@ -168,15 +170,25 @@ fn text(value: OsString) -> Result<String, lexopt::Error> {
 
 /// The directories that count: the command line, then the environment, then the default.
 fn directories(places: Places) -> Result<Directories, String> {
-    let pick = |named: Option<PathBuf>, variable: &str, default: &str| {
-        let set = std::env::var_os(variable).filter(|value| !value.is_empty());
-        let path = named.or(set.map(PathBuf::from)).unwrap_or(default.into());
+    let environment = |name: &str| std::env::var_os(name);
+    let default = match rustix::process::geteuid().is_root() {
+        true => Some(Place::of_host()),
+        false => Place::of_user(environment),
+    };
+    let named_both = |places: &Places| places.home.is_some() && places.config.is_some();
+    let default = match default {
+        Some(place) => place,
+        None if named_both(&places) => Place::of_host(),
+        None => return Err("HOME is not set: name --home and --config".to_owned()),
+    };
+    let place = default.unless_named(places.home, places.config, environment);
+    let whole = |path: PathBuf| {
         std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
     Ok(Directories {
-        home: pick(places.home, "BOXMAKER_HOME", "/var/lib/boxmaker")?,
-        config: pick(places.config, "BOXMAKER_CONFIG", "/etc/boxmaker")?,
+        home: whole(place.home)?,
+        config: whole(place.config)?,
         binaries: own.parent().map_or_else(|| "/".into(), PathBuf::from),
     })
 }

@@ -91,7 +91,7 @@ pub(crate) fn load(directories: &Directories, generation: u64) -> Result<Loaded,
         .grants()
         .filter(|grant| grant.file().mode != Mode::Deny)
     {
-        match check_owner(grant) {
+        match check_owner(grant, privilege) {
             Ok(Some(owner)) => drop(owners.insert(grant.id().clone(), owner)),
             Ok(None) => {}
             Err(problem) => problems.push(problem),
@@ -146,8 +146,13 @@ fn check_tool(tool: &Tool, profiles: &Profiles, binaries: &Path) -> Vec<String> 
 }
 
 /// The user and group that a grant names.
-fn check_owner(grant: &GrantEntry) -> Result<Option<(u32, u32)>, String> {
+fn check_owner(grant: &GrantEntry, privilege: Privilege) -> Result<Option<(u32, u32)>, String> {
     let file = format!("grants/{}.toml", grant.id());
+    if let (Some(user), Privilege::UserNamespace) = (&grant.file().run_as, privilege) {
+        return Err(format!(
+            "{file}: `as = {user:?}` needs root: without it every tool works as the user who started boxmaker; remove it"
+        ));
+    }
     let named = match &grant.file().run_as {
         None => None,
         Some(user) => match accounts::user(user) {

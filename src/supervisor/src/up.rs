@@ -10,6 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions};
 use ledger::{AppendError, Ledger, OpenError};
 use proto::Entry;
@@ -41,12 +42,6 @@ pub(crate) enum Event {
 /// Why the supervisor did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpError {
-    /// Not root.
-    #[error(
-        "boxmaker up must be started as root: it gives every tool a uid of its own; running it as a plain user is not \
-         in this version; use sudo, or a systemd unit without User="
-    )]
-    NotRoot,
     /// The configuration is not usable; each problem names its file and the way out.
     #[error("the configuration is not usable:\n{}", .0.join("\n"))]
     Config(Vec<String>),
@@ -108,9 +103,6 @@ fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UpError 
 /// # Errors
 /// As [`UpError`]; whatever was started is gone.
 pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
-    if !rustix::process::geteuid().is_root() {
-        return Err(UpError::NotRoot);
-    }
     // Directories and files are made with the modes that stand beside them and no more.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let (told, events) = channel();
@@ -171,6 +163,11 @@ fn about(loaded: &Loaded, socket: &Path) -> String {
     if !waive.is_empty() {
         let layers: Vec<_> = waive.iter().map(|layer| layer.as_str()).collect();
         text.push_str(&format!("; waived: {}", layers.join(", ")));
+    }
+    if loaded.privilege == Privilege::UserNamespace {
+        text.push_str(
+            "; without root: every sandbox has your uid, so the level is partial at best",
+        );
     }
     text
 }
@@ -233,10 +230,13 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
     Ok(Launcher::new(options)?)
 }
 
-/// Gives `path` to root and the group, if the host has it.
+/// Gives `path` to root and the group, if the host has it. What a plain user makes stays the user's.
 fn share(path: &Path, mode: u32) -> Result<(), UpError> {
-    let group = accounts::group(GROUP).map_err(failed("read", Path::new("/etc/group")))?;
-    chown(path, Some(0), Some(group.unwrap_or(0))).map_err(failed("change the owner of", path))?;
+    if rustix::process::geteuid().is_root() {
+        let group = accounts::group(GROUP).map_err(failed("read", Path::new("/etc/group")))?;
+        chown(path, Some(0), Some(group.unwrap_or(0)))
+            .map_err(failed("change the owner of", path))?;
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(failed("change the mode of", path))
 }

@@ -23,7 +23,7 @@ pub fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let mut selection = Selection::new(Filter::new(words, now)?);
-    let paths = place.ledger();
+    let paths = crate::place::ledger(place);
     if let Err(error) = std::fs::metadata(&paths.audit)
         && error.kind() == io::ErrorKind::NotFound
     {

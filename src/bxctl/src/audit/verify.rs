@@ -13,7 +13,7 @@ use crate::visible;
 /// # Errors
 /// The log cannot be read, or there is none.
 pub fn run(place: &Place, screen: &Screen, json: bool) -> Result<Done, Failure> {
-    let report = ledger::verify(&place.ledger()).map_err(AuditError::from)?;
+    let report = ledger::verify(&crate::place::ledger(place)).map_err(AuditError::from)?;
     if json {
         screen.json(&report)?;
     } else {

@@ -61,7 +61,7 @@ pub fn run(words: CallWords, place: &Place, screen: &Screen, json: bool) -> Resu
         ));
     }
     let record = recent::decision(
-        &place.ledger().audit,
+        &crate::place::ledger(place).audit,
         &opened.session,
         &words.tool,
         opened.last_call,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use caps::errors::CapsError;
 pub use locate::{Link, Located};
 
 use crate::profile::Profile;
@@ -29,7 +30,7 @@ impl Privilege {
     ///
     /// # Errors
     /// The process cannot read its own capabilities.
-    pub fn of_this_process() -> Result<Self, caps::errors::CapsError> {
+    pub fn of_this_process() -> Result<Self, CapsError> {
         use caps::Capability::{CAP_CHOWN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_ADMIN};
         let held = caps::read(None, caps::CapSet::Effective)?;
         let needed = [

@@ -291,6 +291,7 @@ impl Launcher {
         let message = ToStage::Outer {
             namespaces: plan.namespaces.clone(),
             files: plan.limits.files,
+            pids: plan.limits.pids,
             joins,
         };
         send(wire, &message, &descriptors)?;

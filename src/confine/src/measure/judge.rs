@@ -100,9 +100,8 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
                 format!("the host name is {seen:?}, not {planned:?}")
             })
         }
-        Layer::Memory | Layer::Pids | Layer::Cpu => {
-            find(evidence.limits, layer, "no cgroup was made")
-        }
+        Layer::Pids => pids(evidence),
+        Layer::Memory | Layer::Cpu => find(evidence.limits, layer, "no cgroup was made"),
         Layer::Uid => uid(evidence),
         Layer::Caps => capabilities(inside),
         Layer::Nnp => require(inside.status.no_new_privs, || {
@@ -167,6 +166,18 @@ fn uid(evidence: &Evidence<'_>) -> Result<(), String> {
         let wanted = evidence.owners;
         format!("granted trees belong to uids {seen:?} inside, not to {wanted:?}")
     })
+}
+
+/// The cgroup limits processes, or in a user namespace of its own the limit of its one uid does.
+fn pids(evidence: &Evidence<'_>) -> Result<(), String> {
+    let by_cgroup = find(evidence.limits, Layer::Pids, "no cgroup was made");
+    let limit = Some(u64::from(evidence.plan.limits.pids));
+    let own = evidence.plan.namespaces.contains(&Namespace::User);
+    if own && evidence.inside.processes == (limit, limit) {
+        Ok(())
+    } else {
+        by_cgroup
+    }
 }
 
 fn capabilities(inside: &Inside) -> Result<(), String> {

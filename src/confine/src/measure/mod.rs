@@ -63,6 +63,8 @@ pub struct Inside {
     pub core: SeenLimit,
     /// Its limit on descriptors.
     pub files: SeenLimit,
+    /// Its limit on processes of its uid in its user namespace.
+    pub processes: SeenLimit,
     /// Descriptors that it does not know, or that the program would inherit.
     pub descriptors: Vec<String>,
     /// Its mounts.

@@ -60,6 +60,7 @@ impl Readings {
             terminal: terminal(&stat)?,
             core: limit(Resource::Core),
             files: limit(Resource::Nofile),
+            processes: limit(Resource::Nproc),
             descriptors: self.unknown(known)?,
             mounts: text(&mut self.mountinfo)?
                 .lines()

@@ -57,7 +57,7 @@ pub(super) fn copy_held(paths: &[String], held: Vec<OwnedFd>) -> Result<Vec<Owne
     let step = Step::Mounts;
     let copy = |(path, held): (&String, OwnedFd)| {
         let found = place::open_plain(path).at(step, path)?;
-        let [found_at, held_at] = [&found, &held].map(|descriptor| rustix::fs::fstat(descriptor));
+        let [found_at, held_at] = [&found, &held].map(rustix::fs::fstat);
         let (found_at, held_at) = (found_at.at(step, path)?, held_at.at(step, path)?);
         if (found_at.st_dev, found_at.st_ino) != (held_at.st_dev, held_at.st_ino) {
             return Err("it is another file than the one that was resolved").at(step, path);

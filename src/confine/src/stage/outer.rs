@@ -23,6 +23,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         ToStage::Outer {
             namespaces,
             files,
+            pids,
             joins,
         },
         groups,
@@ -45,6 +46,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     steps.take(Step::Limits, || limits(files))?;
     if namespaces.contains(&Namespace::User) {
         enter_user_namespace()?;
+        limit_processes(pids)?;
     }
     for (namespace, flag, step) in NAMESPACES {
         if namespaces.contains(namespace) {
@@ -119,6 +121,30 @@ fn enter_user_namespace() -> Result<(), StageError> {
     Ok(())
 }
 
+/// Processes are counted for each uid of each user namespace (since Linux 5.14), so in a namespace of its own this limit
+/// is one of the whole sandbox. On an older kernel it would count everything the user runs, and is left alone.
+fn limit_processes(pids: u32) -> Result<(), StageError> {
+    if !counts_per_namespace(&rustix::system::uname().release().to_string_lossy()) {
+        return Ok(());
+    }
+    let limit = Rlimit {
+        current: Some(u64::from(pids)),
+        maximum: Some(u64::from(pids)),
+    };
+    rustix::process::setrlimit(Resource::Nproc, limit).at(Step::UnshareUser, "process limit")
+}
+
+/// Whether the release of a kernel is 5.14 or later.
+fn counts_per_namespace(release: &str) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (5, 14),
+        _ => false,
+    }
+}
+
 fn limits(files: u32) -> Result<(), StageError> {
     let step = Step::Limits;
     // A core limit of 0 still runs a piped core_pattern; 1 does not. Without CAP_SYS_RESOURCE a hard limit cannot be
@@ -172,4 +198,24 @@ pub(super) fn hold_user_namespace(wire: &Wire) -> Result<ExitCode, StageError> {
     let ended: io::Result<_> = wire.receive().map_err(io::Error::other);
     ended.at(step, "standard input")?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counts_per_namespace;
+
+    #[test]
+    fn the_kernels_release_says_whether_processes_are_counted_per_namespace() {
+        for release in [
+            "5.14.0",
+            "5.15.12-generic",
+            "6.1.0-57-cloud-amd64",
+            "6.18.44",
+        ] {
+            assert!(counts_per_namespace(release), "{release}");
+        }
+        for release in ["5.10.0-46", "4.19", "5", "", "next"] {
+            assert!(!counts_per_namespace(release), "{release}");
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use proto::DenyReason;
 use proto::client::ToolResponse;
+use proto::{DenyReason, Level};
 use serde_json::{Value, json};
 
 use super::setting::Setting;
@@ -92,6 +92,14 @@ impl Act {
     const fn never(mut self, text: &'static str) -> Self {
         self.never = Some(text);
         self
+    }
+
+    /// Without root there is no full confinement, and the call must be refused for that.
+    fn needs_full(self, least: Level) -> Self {
+        match least {
+            Level::Full => self,
+            _ => self.denied(DenyReason::ConfinementTooWeak),
+        }
     }
 
     fn needs(mut self, program: &str) -> Self {
@@ -185,6 +193,13 @@ pub(super) fn acts(setting: &Setting) -> Vec<Act> {
         )
         .denied(DenyReason::UntrustedContext)
         .writes("out/for-the-stranger.md"),
+        Act::new(
+            Part::Work,
+            "use a grant that asks for full confinement",
+            "fs_read",
+            json!({"path": file("strict/deed.txt")}),
+        )
+        .needs_full(setting.least()),
         Act::new(
             Part::Secret,
             "read a secret",

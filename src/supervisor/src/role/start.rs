@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use confine::derive::derive;
-use confine::host::Host;
+use confine::host::{Host, Privilege};
 use confine::launch::{Killer, Running, StageStdio};
 use confine::plan::{Plan, Program};
 use ipc::Connection;
@@ -63,7 +63,7 @@ pub(super) fn start(
     };
     let prepared = prepare_role(&core.launcher, plan(core)?, ends, SLOT)?;
     let confinement = prepared.confinement().clone();
-    if let Some(why) = too_weak(&confinement, Level::Full) {
+    if let Some(why) = too_weak(&confinement, required(core)) {
         return Err(RoleError::Weak(why));
     }
     let connection = Connection::new(near);
@@ -91,6 +91,14 @@ pub(super) fn start(
             .ledger
             .append(role_entry(Some(pid), RoleEvent::Ended { exit: None }));
     })
+}
+
+/// The least level that does for brokerd: all of it, or what a plain user can have.
+fn required(core: &Core) -> Level {
+    match core.loaded.privilege {
+        Privilege::Root => Level::Full,
+        Privilege::UserNamespace => Level::Partial,
+    }
 }
 
 /// Starts the threads around a brokerd that was let go, and hands it what it needs.
@@ -159,7 +167,7 @@ fn plan(core: &Core) -> Result<Plan, RoleError> {
         input: digest(b""),
     };
     let host = Host::take(profile, &executable, core.loaded.privilege)?;
-    Ok(derive(profile, program, &[], Level::Full, &host)?)
+    Ok(derive(profile, program, &[], required(core), &host)?)
 }
 
 /// Sends `role_start`, the policy and the history. That brokerd does not take them is no error here: it has ended, or
