@@ -144,3 +144,36 @@ fn a_new_day_waits_for_the_fsync_of_the_old_one() {
     let sound = sound(&paths(home.path()));
     assert_eq!((sound.lines, sound.files), (3, 2));
 }
+
+#[test]
+fn a_new_day_begins_when_the_lines_of_the_old_one_are_durable() {
+    for pending in [false, true] {
+        let home = scratch();
+        let disk = Faulty::default();
+        let day = Arc::new(Mutex::new(17));
+        let clock = Arc::clone(&day);
+        let (ledger, _) = Ledger::open_on(
+            Arc::new(disk.clone()),
+            &paths(home.path()),
+            Box::new(move || {
+                let text = format!("2026-09-{}T12:00:00.000Z", clock.lock().unwrap());
+                text.parse().unwrap()
+            }),
+        )
+        .unwrap();
+        ledger.append_durable(entry("durable")).unwrap();
+        if pending {
+            ledger.append(entry("pending")).unwrap();
+        }
+        let before = disk.order(|orders| orders.synced);
+        *day.lock().unwrap() = 18;
+        let appended = ledger.append(entry("new")).unwrap();
+        // A later fsync of the new file would not reach the old one.
+        let synced = disk.order(|orders| orders.synced) - before;
+        assert_eq!(synced, u64::from(pending));
+        assert_eq!(
+            sound(&paths(home.path())).anchored,
+            appended.seq.checked_sub(1)
+        );
+    }
+}
