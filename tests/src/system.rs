@@ -1,0 +1,402 @@
+//! The whole system on a home, a configuration and files of its own: `boxmaker up` from a directory that holds
+//! boxmaker's binaries, and as `brokerd` either the real one or the relay that a test speaks through.
+
+pub mod processes;
+pub mod relay;
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use confine::cgroup::Backend;
+use ipc::Connection;
+use ledger::{Paths, Report, Sound};
+use proto::audit::{Decision, Outcome, RoleEvent};
+use proto::config::CgroupChoice;
+use proto::{Entry, Line};
+use rustix::process::Signal;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::binaries::binary;
+use processes::{Process, in_cgroups, until};
+
+/// The user to whom the files belong; it need not exist.
+pub const OWNER: u32 = 1000;
+
+/// Which program stands in the place of `brokerd`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brokerd {
+    /// The real one.
+    Real,
+    /// The relay: the test is brokerd.
+    Relay,
+}
+
+/// Everything that outlives a supervisor.
+#[derive(Debug)]
+pub struct Home {
+    directory: TempDir,
+}
+
+impl Home {
+    /// An empty home and configuration. Layers that the host's cgroups cannot give are waived.
+    ///
+    /// # Panics
+    /// A directory cannot be made, or a binary is not built.
+    #[must_use]
+    pub fn new(brokerd: Brokerd) -> Self {
+        // Not below /tmp: that is each sandbox's own scratch directory.
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        let home = Self { directory };
+        for below in ["bin", "home", "config/grants", "config/tools", "files"] {
+            fs::create_dir_all(home.at(below)).unwrap();
+        }
+        for name in [
+            "boxmaker",
+            "boxmaker-stage",
+            "boxmaker-misbehave",
+            "toolkit",
+        ] {
+            place(&binary(name), &home.at("bin").join(name));
+        }
+        home.put(brokerd);
+        let backend = Backend::detect(CgroupChoice::Auto, "test").unwrap();
+        let waived: Vec<_> = backend
+            .missing()
+            .iter()
+            .map(|(layer, _)| format!("\"{layer}\""))
+            .collect();
+        home.configure("config.toml", &format!("waive = [{}]\n", waived.join(", ")));
+        home.own();
+        home
+    }
+
+    /// Puts a program in the place of `brokerd`, for the next start of it.
+    ///
+    /// # Panics
+    /// The file cannot be replaced.
+    pub fn put(&self, brokerd: Brokerd) {
+        let name = match brokerd {
+            Brokerd::Real => "brokerd",
+            Brokerd::Relay => "relay-brokerd",
+        };
+        let (new, place_of) = (self.at("bin").join("next"), self.at("bin").join("brokerd"));
+        place(&binary(name), &new);
+        fs::rename(new, place_of).unwrap();
+    }
+
+    fn at(&self, below: &str) -> PathBuf {
+        self.directory.path().join(below)
+    }
+
+    /// `BOXMAKER_HOME`.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.at("home")
+    }
+
+    /// The absolute path of a file of the owner's.
+    #[must_use]
+    pub fn path(&self, below: &str) -> String {
+        self.at("files").join(below).to_string_lossy().into_owned()
+    }
+
+    /// Writes a file of the configuration; `@FILES@` stands for the directory of the owner's files.
+    ///
+    /// # Panics
+    /// It cannot be written.
+    pub fn configure(&self, name: &str, text: &str) {
+        let files = self.at("files");
+        let text = text.replace("@FILES@", &files.to_string_lossy());
+        fs::write(self.at("config").join(name), text).unwrap();
+    }
+
+    /// Writes `tools/NAME.toml`.
+    pub fn tool(&self, name: &str, text: &str) {
+        self.configure(&format!("tools/{name}.toml"), text);
+    }
+
+    /// Writes `grants/ID.toml`.
+    pub fn grant(&self, id: &str, text: &str) {
+        self.configure(&format!("grants/{id}.toml"), text);
+    }
+
+    /// Makes a directory of the owner's.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn folder(&self, below: &str) -> String {
+        let path = self.at("files").join(below);
+        fs::create_dir_all(&path).unwrap();
+        self.own();
+        self.path(below)
+    }
+
+    /// Writes a file of the owner's.
+    ///
+    /// # Panics
+    /// It cannot be written.
+    pub fn file(&self, below: &str, text: &str) -> String {
+        let path = self.at("files").join(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        self.own();
+        self.path(below)
+    }
+
+    /// Makes a symbolic link among the owner's files.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub fn link(&self, below: &str, target: &str) -> String {
+        std::os::unix::fs::symlink(target, self.at("files").join(below)).unwrap();
+        self.path(below)
+    }
+
+    /// Gives all files to the owner and closes them to everybody else.
+    fn own(&self) {
+        own(&self.at("files"));
+    }
+
+    /// Starts `boxmaker up`. It is up when a brokerd is.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start(&self) -> System {
+        let said = |name: &str| {
+            let file = File::options()
+                .append(true)
+                .create(true)
+                .open(self.at(name));
+            Stdio::from(file.unwrap())
+        };
+        let child = Command::new(self.at("bin/boxmaker"))
+            .arg("up")
+            .arg("--home")
+            .arg(self.home())
+            .arg("--config")
+            .arg(self.at("config"))
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(said("stdout"))
+            .stderr(said("stderr"))
+            .spawn()
+            .unwrap();
+        let process = Process::of(child.id()).unwrap();
+        System { child, process }
+    }
+
+    /// What supervisors have written to standard error so far.
+    ///
+    /// # Panics
+    /// It is no UTF-8.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        fs::read_to_string(self.at("stderr")).unwrap_or_default()
+    }
+
+    /// How often a supervisor has said that calls are served.
+    #[must_use]
+    pub fn times_up(&self) -> usize {
+        let said = fs::read_to_string(self.at("stdout")).unwrap_or_default();
+        said.matches("boxmaker is up").count()
+    }
+
+    /// A connection to the owner's socket, as `bxctl` makes it.
+    ///
+    /// # Errors
+    /// As connect(2); there is no socket while no supervisor runs.
+    pub fn connect(&self) -> io::Result<Connection> {
+        Connection::connect(&self.home().join("run/bxctl/broker.sock"))
+    }
+
+    /// Where the log is.
+    #[must_use]
+    pub fn paths(&self) -> Paths {
+        Paths {
+            audit: self.home().join("audit"),
+            anchor: self.home().join("anchor"),
+        }
+    }
+
+    /// Every line of the log.
+    ///
+    /// # Panics
+    /// The log is broken.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        ledger::read(&self.paths()).map(Result::unwrap).collect()
+    }
+
+    /// Every decision of the log with its number.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<(u64, Decision)> {
+        let pick = |line: Line| match line.entry {
+            Entry::Decision(decision) => Some((line.seq, *decision)),
+            _ => None,
+        };
+        self.lines().into_iter().filter_map(pick).collect()
+    }
+
+    /// Every outcome of the log.
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let pick = |line: Line| match line.entry {
+            Entry::Outcome(outcome) => Some(outcome),
+            _ => None,
+        };
+        self.lines().into_iter().filter_map(pick).collect()
+    }
+
+    /// Verifies the log.
+    ///
+    /// # Panics
+    /// It is not sound.
+    pub fn sound(&self) -> Sound {
+        match ledger::verify(&self.paths()).unwrap() {
+            Report::Sound(sound) => sound,
+            Report::Broken(broken) => panic!("the log is broken: {broken:?}"),
+        }
+    }
+
+    /// The processes in this home's cgroups, and how many groups there are.
+    #[must_use]
+    pub fn in_cgroups(&self) -> (Vec<u32>, usize) {
+        let canonical = fs::canonicalize(self.home()).unwrap_or_default();
+        let hash = Sha256::digest(canonical.as_os_str().as_encoded_bytes());
+        let hex: String = hash
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        in_cgroups(&format!("boxmaker-{hex}"))
+    }
+}
+
+/// A running supervisor. Dropping it kills it, which is the end of everything it started.
+#[derive(Debug)]
+pub struct System {
+    child: Child,
+    /// The supervisor.
+    pub process: Process,
+}
+
+impl System {
+    /// Fails at once if the supervisor has ended.
+    ///
+    /// # Panics
+    /// It has.
+    pub fn must_run(&mut self, home: &Home) {
+        if let Some(status) = self.child.try_wait().unwrap() {
+            panic!("boxmaker up ended, {status}:\n{}", home.stderr());
+        }
+    }
+
+    /// Waits until calls are served, by a brokerd that was started since `times` such moments.
+    pub fn wait_up(&mut self, home: &Home, times: usize) {
+        until("boxmaker is up", || {
+            self.must_run(home);
+            home.times_up() > times
+        });
+    }
+
+    /// Pid 1 of brokerd's sandbox: the latest role that the log has.
+    ///
+    /// # Panics
+    /// The log has none, or it is gone.
+    #[must_use]
+    pub fn role(&self, home: &Home) -> Process {
+        let started = home
+            .lines()
+            .into_iter()
+            .rev()
+            .find_map(|line| match line.entry {
+                Entry::Role { pid, event, .. } if matches!(*event, RoleEvent::Started { .. }) => {
+                    pid
+                }
+                _ => None,
+            });
+        Process::of(started.expect("a role was started")).expect("it lives")
+    }
+
+    /// The program that is brokerd, inside its sandbox.
+    ///
+    /// # Panics
+    /// It is not there.
+    #[must_use]
+    pub fn brokerd(&self, home: &Home) -> Process {
+        let inside = self.role(home).children();
+        let [program] = inside.as_slice() else {
+            panic!("one program in brokerd's sandbox, not {inside:?}");
+        };
+        program.clone()
+    }
+
+    /// Every sandbox but brokerd's, each by its pid 1; also stages that are being built.
+    #[must_use]
+    pub fn sandboxes(&self, home: &Home) -> Vec<Process> {
+        let role = self.role(home);
+        let mut all = self.process.children();
+        all.retain(|process| *process != role);
+        all
+    }
+
+    /// The end of everything in its order, as SIGTERM asks for it.
+    ///
+    /// # Panics
+    /// The supervisor does not end.
+    pub fn stop(mut self) -> ExitStatus {
+        self.process.signal(Signal::TERM);
+        let mut status = None;
+        until("the supervisor ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// The end of the supervisor alone; everything else has to notice by itself.
+    ///
+    /// # Panics
+    /// It cannot be killed.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        // Both fail only if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A binary under another name: linked where that works, so that it costs nothing.
+fn place(from: &Path, to: &Path) {
+    if fs::hard_link(from, to).is_err() {
+        fs::copy(from, to).unwrap();
+    }
+}
+
+fn own(path: &Path) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    std::os::unix::fs::lchown(path, Some(OWNER), Some(OWNER)).unwrap();
+    if metadata.is_symlink() {
+        return;
+    }
+    let mode = if metadata.is_dir() { 0o700 } else { 0o600 };
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    chown(path, Some(OWNER), Some(OWNER)).unwrap();
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            own(&entry.unwrap().path());
+        }
+    }
+}
