@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test gate audit binaries format clippy doc deny fuzz rules
+.PHONY: help demo test bench gate audit binaries format clippy doc deny fuzz rules
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
@@ -12,6 +12,7 @@ DENY := scripts/cargo-deny --locked --config deny.toml
 help:
 	@echo 'make demo    build everything, and run the whole system under .state/'
 	@echo 'make test    run every test; as root also those that make sandboxes'
+	@echo 'make bench   time launches and calls beside bubblewrap, as root; the figures also go to target/bench/'
 	@echo 'make gate    what every commit must pass, without tests'
 	@echo 'make audit   compare the dependencies with the RustSec advisories; needs the network'
 
@@ -29,6 +30,9 @@ test: binaries
 	else \
 	    echo; echo 'all passed, none skipped'; \
 	fi
+
+bench:
+	scripts/bench
 
 gate: format clippy doc deny fuzz rules
 	@echo 'gate: passed'
