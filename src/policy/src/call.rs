@@ -16,7 +16,7 @@ pub(crate) struct Call<'a> {
     named: Vec<Named<'a>>,
 }
 
-/// A path argument that the call holds.
+/// A path argument that the call holds, for one access.
 #[derive(Debug)]
 struct Named<'a> {
     argument: &'a str,
@@ -105,13 +105,14 @@ fn named<'a>(tool: &'a ToolFile, arguments: &'a Map<String, Value>) -> Vec<Named
                 .map_err(Misspelt::Rule),
             _ => Err(Misspelt::Type),
         };
-        Some(Named {
+        let for_access = move |access| Named {
             argument,
-            access: (*resource).into(),
+            access,
             path,
-        })
+        };
+        Some(BindingAccess::of(*resource).map(for_access))
     });
-    present.collect()
+    present.flatten().collect()
 }
 
 fn whole(granted: &GrantedPath) -> Binding {

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use proto::tool::Resource;
+
 /// Trees of the kernel that no grant may name and no call may reach: what they show depends on who looks.
 const KERNEL_TREES: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// The most bytes of a path, the terminating NUL of `PATH_MAX` not counted (path_resolution(7)).
@@ -28,20 +30,19 @@ impl BindingAccess {
             Self::Write => "write",
         }
     }
+
+    /// What an argument that a tool declares as `resource` is used for: one access, or both, of which a grant must
+    /// then hold each.
+    pub(crate) fn of(resource: Resource) -> impl Iterator<Item = Self> {
+        let reads = resource.reads().then_some(Self::Read);
+        let writes = resource.writes().then_some(Self::Write);
+        reads.into_iter().chain(writes)
+    }
 }
 
 impl fmt::Display for BindingAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl From<proto::tool::Resource> for BindingAccess {
-    fn from(resource: proto::tool::Resource) -> Self {
-        match resource {
-            proto::tool::Resource::Read => Self::Read,
-            proto::tool::Resource::Write => Self::Write,
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proto::config::Config;
 use proto::grant::{Grant, Mode};
-use proto::tool::{Resource, ToolFile};
+use proto::tool::ToolFile;
 use proto::{GrantId, Hash32, ToolName};
 
 use crate::command::Word;
@@ -45,7 +45,7 @@ impl Tool {
     /// (policy.md section 4).
     #[must_use]
     pub fn has_side_effects(&self) -> bool {
-        self.file.side_effect || self.file.resources.values().any(|r| *r == Resource::Write)
+        self.file.side_effect || self.file.resources.values().any(|r| r.writes())
     }
 }
 

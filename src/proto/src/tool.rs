@@ -23,6 +23,22 @@ pub enum Resource {
     Read,
     /// A path that is written.
     Write,
+    /// A file that is read, changed and put back: both, and covered only by a grant that holds it for both.
+    Edit,
+}
+
+impl Resource {
+    /// Whether what it names is read.
+    #[must_use]
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::Edit)
+    }
+
+    /// Whether what it names is written.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Edit)
+    }
 }
 
 /// How the result is classed besides what the grants say.

@@ -114,7 +114,7 @@ fn allowing(
 
 fn declares_write(tool: &Tool) -> bool {
     let mut resources = tool.file.resources.values();
-    resources.any(|resource| BindingAccess::from(*resource) == BindingAccess::Write)
+    resources.any(|resource| resource.writes())
 }
 
 /// Reads `constraints.paths`; entries with a mistake are left out.

@@ -35,6 +35,11 @@ fn grants_state_what_they_must() {
         &grant("copy", &[], "after_untrusted = \"allow\""),
         &[],
     );
+    expect(
+        "grants/g.toml",
+        &grant("edit", &[], ""),
+        &["1: does not state `after_untrusted`"],
+    );
     // A tool without side effects gets one from a whole path that it may write.
     expect("grants/g.toml", &grant("log", &["read:/a"], ""), &[]);
     expect(
@@ -105,6 +110,11 @@ fn writing_as_root_is_refused() {
         expect(
             "grants/g.toml",
             &grant("copy", &["read:/a"], &more(user)),
+            &["5: works as root"],
+        );
+        expect(
+            "grants/g.toml",
+            &grant("edit", &["read:/a"], &more(user)),
             &["5: works as root"],
         );
         expect(
@@ -253,6 +263,12 @@ fn stores_do_not_launder() {
             }
         }
     }
+    // What a tool edits it reads back.
+    let edits = |more: &str| grant("edit", &["read:/s", "write:/s"], more);
+    let trusted = "after_untrusted = \"allow\"\nuntrusted = false";
+    let errors = load(&[("one", &edits(trusted))]).unwrap_err();
+    assert!(errors[0].rule.contains("reads as trusted"), "{errors:?}");
+    assert!(load(&[("one", &edits("after_untrusted = \"allow\""))]).is_ok());
     // One grant can be both ends.
     let both = "after_untrusted = \"deny\"\nmax_taint = \"secret\"";
     let errors = load(&[("one", &grant("copy", &["read:/s", "write:/s/out"], both))]).unwrap_err();

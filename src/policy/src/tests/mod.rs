@@ -59,6 +59,19 @@ from.type = "string"
 to.type = "string"
 "#;
 
+/// Reads a file and puts it back, whatever it says of side effects.
+pub(super) const EDIT: &str = r#"
+description = "Edits a file."
+kind = "stdio"
+command = ["toolkit", "fs_edit"]
+profile = "tools/base"
+side_effect = false
+resources = { path = "edit" }
+[arguments]
+type = "object"
+properties.path.type = "string"
+"#;
+
 /// Declares no path argument, so it gets whole trees.
 pub(super) const LOG: &str = r#"
 description = "Shows the history."
@@ -84,11 +97,12 @@ pub(super) fn files(texts: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     texts.iter().map(file).collect()
 }
 
-/// The three tools and the given grants.
+/// The four tools and the given grants.
 pub(super) fn load(grants: &[(&str, &str)]) -> Result<Policy, Vec<LoadError>> {
     let mut files = files(&[
         ("tools/read", READ),
         ("tools/copy", COPY),
+        ("tools/edit", EDIT),
         ("tools/log", LOG),
     ]);
     for (id, text) in grants {
@@ -170,11 +184,12 @@ pub(super) fn answer(decided: &Result<Decision, Denial>) -> Result<&str, DenyRea
     }
 }
 
-/// The rules that `text` as `file` breaks, beside the three tools, as `line: rule`.
+/// The rules that `text` as `file` breaks, beside the four tools, as `line: rule`.
 pub(super) fn mistakes(file: &str, text: &[u8]) -> Vec<String> {
     let mut files = files(&[
         ("tools/read", READ),
         ("tools/copy", COPY),
+        ("tools/edit", EDIT),
         ("tools/log", LOG),
     ]);
     files.insert(file.to_owned(), text.to_vec());

@@ -35,6 +35,31 @@ fn named_paths_are_bound_beneath_the_innermost_granted_path() {
 }
 
 #[test]
+fn an_edited_path_is_covered_only_where_it_may_be_read_and_written() {
+    use BindingAccess::{Read, Write};
+    let both = ["read:/srv", "write:/srv/out"];
+    let edits =
+        |paths: &[&str]| policy(&[("g", &grant("edit", paths, "after_untrusted = \"deny\""))]);
+    let call = r#"{"path":"/srv/out/a"}"#;
+    let permitted = permit(&edits(&both), "edit", "g", call).unwrap();
+    assert_eq!(
+        permitted.bindings(),
+        [
+            binding("/srv", "/srv/out/a", Read, false),
+            binding("/srv/out", "/srv/out/a", Write, false)
+        ]
+    );
+    for (paths, call) in [
+        (&both[..1], call),
+        (&both[1..], call),
+        (&both[..], r#"{"path":"/srv/a"}"#),
+    ] {
+        let denial = permit(&edits(paths), "edit", "g", call).unwrap_err();
+        assert_eq!(denial.reason, DenyReason::NoGrant, "{paths:?} {call}");
+    }
+}
+
+#[test]
 fn a_relative_path_is_joined_to_the_root_and_passed_as_it_was_spelled() {
     let policy = policy(&[("g", &reads(&["read:/srv/notes"], ""))]);
     let call = "{\n \"path\" : \"sub/a\" }";
