@@ -3,21 +3,19 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::panic::resume_unwind;
-use std::thread;
 
 use boxmaker_tests::binaries::skipped_without_root;
 use boxmaker_tests::system::{Brokerd, Home};
-use nix::sched::{CloneFlags, unshare};
 use proto::audit::SessionEvent;
 use proto::broker::{Record, RecordEntry};
 use proto::client::{SessionOpen, ToolRequest, ToolResponse};
 use proto::role::Empty;
 use proto::{CallId, DenyReason, Entry, ErrorCode, Message};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, mount};
 
 use crate::calls::{Broker, ask, commit, session, touched};
 use crate::homes::home;
+use crate::mounts::in_own_mounts;
 
 /// What is said of a line for which the disk had no room: it came short, and is not continued.
 const SHORT: &str = "bytes were written";
@@ -25,20 +23,6 @@ const SHORT: &str = "bytes were written";
 /// Arguments that no rest of a page can hold.
 fn long() -> String {
     format!("{{\"acts\":[],\"token\":\"{}\"}}", "x".repeat(8192))
-}
-
-/// Does `work` in a mount namespace of its own, which everything it starts is in too.
-fn in_own_mounts(work: impl FnOnce() + Send + 'static) {
-    let thread = thread::spawn(move || {
-        // Of this thread alone: each thread of a process can have its own (unshare(2)).
-        unshare(CloneFlags::CLONE_NEWNS).unwrap();
-        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change("/", private).unwrap();
-        work();
-    });
-    if let Err(panic) = thread.join() {
-        resume_unwind(panic);
-    }
 }
 
 fn small_audit(home: &Home) {

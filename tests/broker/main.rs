@@ -16,6 +16,8 @@ mod grants;
 mod homes;
 mod line;
 mod log_files;
+mod measurements;
+mod mounts;
 mod paths;
 mod races;
 mod records;
