@@ -1,13 +1,14 @@
-//! Identity: a uid of its own for every sandbox, and granted trees that belong to it inside while they go on
-//! belonging to their owner outside (mount_setattr(2), "ID-mapped mounts").
+//! Identity: granted trees that belong to the sandbox's own uid inside while they go on belonging to their owner outside
+//! (mount_setattr(2), "ID-mapped mounts").
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ipc::Wire;
 use rustix::mount::OpenTreeFlags;
@@ -15,93 +16,15 @@ use rustix::mount::OpenTreeFlags;
 use crate::message::{FromStage, receive};
 use crate::plan::Identity;
 
-/// Uids at the start of the range that are kept for roles without a user of their own.
-pub const ROLE_SLOTS: u32 = 16;
-
 /// Why an identity could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// Every uid of the range is in use.
-    #[error("all {0} uids of uid_range are in use")]
-    Exhausted(u32),
-    /// The slot is not one of [`ROLE_SLOTS`].
-    #[error("role slot {0} is not below {ROLE_SLOTS}")]
-    Slot(u32),
     /// The tree could not be copied.
     #[error("cannot copy the granted tree: {0}")]
     Copy(io::Error),
     /// The user namespace that carries the map could not be made.
     #[error("cannot make a user namespace for the id map: {0}")]
     Namespace(String),
-}
-
-/// Hands out uids that nobody else has.
-#[derive(Debug, Clone)]
-pub(crate) struct Uids {
-    first: u32,
-    count: u32,
-    used: Arc<Mutex<BTreeSet<u32>>>,
-}
-
-impl Uids {
-    pub(crate) fn new((first, count): (u32, u32)) -> Self {
-        Self {
-            first,
-            count,
-            used: Arc::default(),
-        }
-    }
-
-    /// The lowest free uid above the role slots: low ones come back soon, so their maps are found in the cache.
-    pub(crate) fn fresh(&self) -> Result<Uid, IdentityError> {
-        let mut used = lock(&self.used);
-        let number = (ROLE_SLOTS..self.count)
-            .map(|slot| self.first + slot)
-            .find(|uid| !used.contains(uid))
-            .ok_or(IdentityError::Exhausted(
-                self.count.saturating_sub(ROLE_SLOTS),
-            ))?;
-        used.insert(number);
-        Ok(Uid {
-            number,
-            used: Arc::clone(&self.used),
-        })
-    }
-
-    /// The uid of a role.
-    pub(crate) fn slot(&self, slot: u32) -> Result<Uid, IdentityError> {
-        if slot >= ROLE_SLOTS {
-            return Err(IdentityError::Slot(slot));
-        }
-        let number = self.first + slot;
-        lock(&self.used).insert(number);
-        Ok(Uid {
-            number,
-            used: Arc::clone(&self.used),
-        })
-    }
-}
-
-/// A uid that is in use as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Uid {
-    number: u32,
-    used: Arc<Mutex<BTreeSet<u32>>>,
-}
-
-impl Uid {
-    pub(crate) const fn identity(&self) -> Identity {
-        Identity {
-            uid: self.number,
-            gid: self.number,
-        }
-    }
-}
-
-impl Drop for Uid {
-    fn drop(&mut self) {
-        lock(&self.used).remove(&self.number);
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -115,6 +38,9 @@ pub(crate) struct Mapper {
     /// A user namespace costs milliseconds, so each swap is made once.
     namespaces: Mutex<HashMap<(u32, u32, u32, u32), OwnedFd>>,
 }
+
+/// How long the child that holds the namespace may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The most maps that are kept.
 const CACHE: usize = 256;
@@ -176,6 +102,9 @@ impl Mapper {
             IdentityError::Namespace(format!("{what}: {error}"))
         };
         let (near, far) = Wire::pair().map_err(|error| failed("socket", &error))?;
+        near.stream()
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(|error| failed("socket", &error))?;
         let mut child = Command::new(&self.stage)
             .arg("userns")
             .env_clear()
@@ -239,18 +168,5 @@ mod tests {
         );
         assert_eq!(swap(0, 5), "0 5 1\n1 1 4\n5 0 1\n6 6 4294967289\n");
         assert_eq!(swap(7, 7), "0 0 7\n7 7 4294967288\n");
-    }
-
-    #[test]
-    fn a_uid_is_free_again_only_after_its_owner_is_gone() {
-        let uids = Uids::new((100, ROLE_SLOTS + 2));
-        let one = uids.fresh().unwrap();
-        let two = uids.fresh().unwrap();
-        assert_ne!(one.identity(), two.identity());
-        assert!(matches!(uids.fresh(), Err(IdentityError::Exhausted(2))));
-        let freed = one.identity();
-        drop(one);
-        assert_eq!(uids.fresh().unwrap().identity(), freed);
-        assert!(matches!(uids.slot(ROLE_SLOTS), Err(IdentityError::Slot(_))));
     }
 }

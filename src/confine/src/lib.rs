@@ -15,6 +15,7 @@ pub mod profile;
 pub mod resolve;
 pub mod seccomp;
 pub mod stage;
+pub mod uids;
 
 pub use message::Step;
 pub use plan::Plan;

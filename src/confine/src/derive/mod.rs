@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use proto::Level;
 
 use crate::host::{Host, Privilege};
-use crate::plan::{LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
+use crate::plan::{Access, LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
 use crate::profile::{Profile, is_below};
 use crate::seccomp::{self, SeccompError};
 use root::Root;
@@ -86,6 +86,9 @@ pub enum TreeProblem {
     /// Something that is not a directory cannot hold another tree.
     #[error("it lies in {0}, which is a file")]
     InFile(String),
+    /// It was to be read in a tree that holds it, and no tree does.
+    #[error("it lies in no granted directory of the plan")]
+    InNone,
 }
 
 /// Derives the plan of `program` under `profile` with the granted `trees`, whose order the plan keeps.
@@ -135,6 +138,36 @@ pub fn derive(
         program,
         required,
     })
+}
+
+/// Lets one file be read that lies in a granted directory of `plan`, which as a whole may only be written: what an edit
+/// needs. The file gets no mount of its own, so that it can be replaced by a rename; a Landlock rule alone covers it, and
+/// what is put in its place may be written and not read.
+///
+/// # Errors
+/// [`DeriveError::Tree`] if `path` has no plain absolute spelling or no granted directory of the plan holds it.
+pub fn let_read(plan: &mut Plan, path: &str) -> Result<(), DeriveError> {
+    let refused = |error| DeriveError::Tree {
+        path: path.to_owned(),
+        error,
+    };
+    if !root::is_plain(path) {
+        return Err(refused(TreeProblem::Path));
+    }
+    let holds = |(tree, directory, _): (&str, bool, _)| {
+        directory && tree != path && is_below(path, tree)
+    };
+    if !plan.trees().any(holds) {
+        return Err(refused(TreeProblem::InNone));
+    }
+    let rule = LandlockRule {
+        path: path.to_owned(),
+        rule: Rule::Tree(Access::Read),
+    };
+    if !plan.landlock.contains(&rule) {
+        plan.landlock.push(rule);
+    }
+    Ok(())
 }
 
 /// The profile's namespaces, and without privileges the user namespace first, in which the others can be made.

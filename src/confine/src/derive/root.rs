@@ -238,9 +238,7 @@ fn check_trees(mounts: &[Mount]) -> Result<Vec<Tree<'_>>, TreeError> {
             return Err((path.to_owned(), TreeProblem::NotATree(kind)));
         };
         let refused = |problem| Err((path.clone(), problem));
-        let odd = |part: &str| matches!(part, "" | "." | "..");
-        let rest = path.strip_prefix('/').unwrap_or("..");
-        if (rest.split('/').any(odd) && path != "/") || path.chars().any(char::is_control) {
+        if !is_plain(path) {
             return refused(TreeProblem::Path);
         }
         if path == "/" {
@@ -273,6 +271,13 @@ fn check_trees(mounts: &[Mount]) -> Result<Vec<Tree<'_>>, TreeError> {
         });
     }
     Ok(trees)
+}
+
+/// Whether a path is absolute and written in the one way in which granted paths are.
+pub(super) fn is_plain(path: &str) -> bool {
+    let odd = |part: &str| matches!(part, "" | "." | "..");
+    let rest = path.strip_prefix('/').unwrap_or("..");
+    (path == "/" || !rest.split('/').any(odd)) && !path.chars().any(char::is_control)
 }
 
 /// Where another mount stands, and what it is called.

@@ -118,6 +118,11 @@ fn sees(text: &mut Text, plan: &Plan) {
             }
         });
     }
+    let mounted = |path: &str| plan.trees().any(|(tree, ..)| tree == path);
+    let inside = with_rule(plan, |rule| rule == Rule::Tree(Access::Read));
+    for rule in inside.filter(|rule| !mounted(&rule.path)) {
+        text.fact(&format!("{} (one file in it, to read)", shown(&rule.path)));
+    }
 }
 
 const fn access_text(access: Access) -> &'static str {

@@ -18,12 +18,13 @@ use proto::config::CgroupChoice;
 use proto::{Confinement, Layer};
 
 use crate::cgroup::{Backend, CgroupError};
-use crate::identity::{IdentityError, Mapper, Uids};
+use crate::identity::{IdentityError, Mapper};
 use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
 use crate::measure::status::Status;
 use crate::message::{FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send};
 use crate::plan::{Identity, Namespace, Plan};
+use crate::uids::{LOCKS, UidError, Uids};
 
 use ownership::Owned;
 pub use running::{Ended, Killer, Running};
@@ -94,6 +95,9 @@ pub enum LaunchError {
     /// The cgroup could not be made.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
+    /// No uid could be had.
+    #[error(transparent)]
+    Uid(#[from] UidError),
     /// No identity could be had.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -176,7 +180,7 @@ impl Launcher {
         let backend = Backend::detect(options.cgroup, &options.name)?;
         backend.clean()?;
         Ok(Self {
-            uids: Uids::new(options.uid_range),
+            uids: Uids::new(options.uid_range, LOCKS.into()),
             mapper: Mapper::new(options.stage.clone()),
             landlock_abi: crate::stage::landlock_available(),
             next: AtomicU64::new(0),
@@ -211,9 +215,16 @@ impl Launcher {
             });
         }
         let hash = plan.hash()?;
-        let uid = match choice {
-            IdentityChoice::Fresh => self.uids.fresh()?,
-            IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
+        // A plain user's sandboxes all have that user's uid.
+        let (uid, owned) = if plan.namespaces.contains(&Namespace::User) {
+            (None, Owned::held(trees)?)
+        } else {
+            let uid = match choice {
+                IdentityChoice::Fresh => self.uids.fresh()?,
+                IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
+            };
+            let owned = Owned::mapped(&self.mapper, uid.identity(), &trees)?;
+            (Some(uid), owned)
         };
         let Owned {
             identity,
@@ -221,10 +232,7 @@ impl Launcher {
             sources,
             owners,
             shared,
-        } = match plan.namespaces.contains(&Namespace::User) {
-            true => Owned::held(trees)?,
-            false => Owned::mapped(&self.mapper, uid.identity(), &trees)?,
-        };
+        } = owned;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let group = self.backend.create(&number.to_string(), &plan.limits)?;
         let (near, far) = Wire::pair().map_err(LaunchError::Spawn)?;

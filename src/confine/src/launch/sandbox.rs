@@ -8,7 +8,7 @@ use proto::Layer;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use crate::cgroup::{CgroupError, Group};
-use crate::identity::Uid;
+use crate::uids::Uid;
 
 #[derive(Debug)]
 pub(crate) struct Sandbox {
@@ -17,11 +17,17 @@ pub(crate) struct Sandbox {
     handle: OwnedFd,
     group: Group,
     /// Held so that nobody else gets it while anything of this sandbox lives.
-    _uid: Uid,
+    _uid: Option<Uid>,
 }
 
 impl Sandbox {
-    pub(crate) const fn new(wire: Wire, pid: u32, handle: OwnedFd, group: Group, uid: Uid) -> Self {
+    pub(crate) const fn new(
+        wire: Wire,
+        pid: u32,
+        handle: OwnedFd,
+        group: Group,
+        uid: Option<Uid>,
+    ) -> Self {
         Self {
             wire,
             pid,

@@ -111,14 +111,27 @@ impl System {
 
     /// Stops it in order and waits for its end.
     pub(super) fn stop(mut self) -> Result<(), OwnerError> {
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)
-            .map_err(|errno| OwnerError::Start(errno.into()))?;
-        let status = self.child.wait().map_err(OwnerError::Start)?;
+        let status = self.end().map_err(OwnerError::Start)?;
         if status.success() {
             return Ok(());
         }
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         Err(OwnerError::Ended { status, log })
+    }
+
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        self.child.wait()
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        // Also when the demo ends early: what it started ends with it.
+        let _: io::Result<ExitStatus> = self.end();
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use proto::client::ToolResponse;
-use proto::{DenyReason, Level};
+use proto::{DenyReason, Layer, Level};
 use serde_json::{Value, json};
 
 use super::setting::Setting;
@@ -100,6 +100,12 @@ impl Act {
             Level::Full => self,
             _ => self.denied(DenyReason::ConfinementTooWeak),
         }
+    }
+
+    /// Left out for the given reason, if there is one.
+    fn unless(mut self, reason: Option<String>) -> Self {
+        self.skipped = self.skipped.or(reason);
+        self
     }
 
     fn needs(mut self, program: &str) -> Self {
@@ -229,7 +235,8 @@ pub(super) fn acts(setting: &Setting) -> Vec<Act> {
             "misbehave",
             json!({"acts": ["fork"], "count": 100_000}),
         )
-        .never(DONE),
+        .never(DONE)
+        .unless(setting.unlimited(Layer::Pids)),
         Act::new(
             Part::Hostile,
             "write a gigabyte to its output",

@@ -224,6 +224,12 @@ impl Setting {
         }
     }
 
+    /// Why nothing holds `layer` on this host, if nothing does.
+    pub(super) fn unlimited(&self, layer: Layer) -> Option<String> {
+        let (_, reason) = self.waived.iter().find(|(waived, _)| *waived == layer)?;
+        Some(format!("nothing would stop it here: {reason}"))
+    }
+
     /// The user whose the files are: another one, or without root whoever runs the demo.
     fn owner(&self) -> u32 {
         match self.privilege {
@@ -261,12 +267,15 @@ impl Setting {
             self.home.display(),
             self.config.display()
         );
+        let own = std::env::current_exe().unwrap_or_default();
+        let beside = |name: &str| own.with_file_name(name).display().to_string();
+        let (bxctl, boxmaker) = (beside("bxctl"), beside("boxmaker"));
         format!(
             "\nWhere to look next:\n  \
-             bxctl audit show {at}\n  \
-             bxctl audit verify {at}\n  \
-             boxmaker explain fs_read --grant notes {at} --args '{{\"path\":\"{}\"}}'\n  \
-             boxmaker up {at}",
+             {bxctl} audit show {at}\n  \
+             {bxctl} audit verify {at}\n  \
+             {boxmaker} explain fs_read --grant notes {at} --args '{{\"path\":\"{}\"}}'\n  \
+             {boxmaker} up {at}",
             self.files.join("notes/garden.md").display()
         )
     }

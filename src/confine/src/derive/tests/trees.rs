@@ -89,6 +89,44 @@ fn trees_stand_in_an_order_in_which_none_covers_another() {
 }
 
 #[test]
+fn one_file_of_a_directory_that_is_written_can_be_read_without_a_mount_of_its_own() {
+    let trees = [
+        tree("/srv/out", Access::WriteFiles),
+        Mount::Tree {
+            path: "/srv/one".to_owned(),
+            directory: false,
+            access: Access::WriteFiles,
+            exec: false,
+        },
+    ];
+    let before = plan(&trees).unwrap();
+    let mut after = before.clone();
+    let_read(&mut after, "/srv/out/a.md").unwrap();
+    let_read(&mut after, "/srv/out/a.md").unwrap();
+    assert_eq!(after.mounts, before.mounts);
+    let (last, rest) = after.landlock.split_last().unwrap();
+    assert_eq!(rest, before.landlock);
+    let rule = Rule::Tree(Access::Read);
+    assert_eq!((last.path.as_str(), last.rule), ("/srv/out/a.md", rule));
+    for (path, problem) in [
+        ("/srv/out", TreeProblem::InNone),
+        ("/srv/output", TreeProblem::InNone),
+        ("/srv/one/a.md", TreeProblem::InNone),
+        ("/etc/shadow", TreeProblem::InNone),
+        ("/srv/out/../one", TreeProblem::Path),
+        ("srv/out/a.md", TreeProblem::Path),
+        ("/srv/out/a\nb", TreeProblem::Path),
+    ] {
+        let mut plan = before.clone();
+        match let_read(&mut plan, path) {
+            Err(DeriveError::Tree { error, .. }) => assert_eq!(error, problem, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+        assert_eq!(plan, before);
+    }
+}
+
+#[test]
 fn a_tree_that_would_cover_the_loader_is_refused() {
     let found = problem(&[tree("/usr/lib", Access::Read)]);
     assert_eq!(found.1, TreeProblem::Covers("/usr/lib/ld.so".to_owned()));
