@@ -39,7 +39,7 @@ fn a_call_with_a_layer_missing_is_refused_and_its_record_names_the_layer() {
     );
     home.grant("notes", &grant);
     let mut system = home.start();
-    system.wait_up(&home, 1);
+    system.wait_up(&home, 0);
     let connection = home.connect().unwrap();
     let mut id = 0;
     let mut ask = |message: Message| {
