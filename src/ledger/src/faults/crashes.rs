@@ -43,6 +43,19 @@ fn ends_well(paths: &Paths, time: &str, durable: &[String]) {
     let sound = sound(paths);
     assert_eq!(sound.torn, None);
     assert_eq!(sound.anchored, Some(sound.lines - 1));
+    let mut prev = Hash32::ZERO;
+    let mut lines = 0;
+    for line in crate::read(paths) {
+        let line = line.unwrap();
+        assert_eq!(
+            (line.seq, line.prev),
+            (lines, prev),
+            "what is read is the chain"
+        );
+        let bytes = serde_json::to_vec(&line).unwrap();
+        (prev, lines) = (crate::open::digest(&bytes), lines + 1);
+    }
+    assert_eq!(lines, sound.lines);
     recoveries_tell_the_bytes(paths);
     let told = told(paths);
     let mut rest = told.iter();
