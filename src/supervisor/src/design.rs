@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use confine::derive::derive;
+use confine::derive::{derive, let_read};
 use confine::host::Host;
 use confine::launch::GrantedTree;
 use confine::plan::{Mount, Plan, Program};
@@ -59,7 +59,7 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
     check_denied(loaded, tool.name(), &trees)?;
 
     let named = loaded.owners.get(grant.id()).copied();
-    let mut mounts = Vec::new();
+    let (mut mounts, mut read) = (Vec::new(), Vec::new());
     let mut granted = Vec::new();
     for tree in trees {
         let owner = named.unwrap_or(tree.root_owner);
@@ -71,6 +71,9 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
         let Some(path) = tree.path.to_str() else {
             return Err(launch(format!("{shown} is not UTF-8")));
         };
+        for file in &tree.read {
+            read.push(path_text(file)?);
+        }
         mounts.push(Mount::Tree {
             path: path.to_owned(),
             directory: tree.resolved.directory,
@@ -103,6 +106,9 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
     let required = grant.file().confinement;
     let mut plan = derive(profile, program, &mounts, required, &host)
         .map_err(|error| launch(in_full(&error)))?;
+    for file in &read {
+        let_read(&mut plan, file).map_err(|error| launch(in_full(&error)))?;
+    }
     let timeout = u64::try_from(tool.file().timeout.as_millis()).unwrap_or(u64::MAX);
     plan.limits.wall_ms = plan.limits.wall_ms.min(timeout);
     let input = match tool.file().kind {

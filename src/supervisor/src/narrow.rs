@@ -4,6 +4,8 @@
 //! - A file or directory that is read is bound alone, by its inode.
 //! - A file that is written is bound by its directory, because an atomic replace needs that; the directory must lie
 //!   beneath the granted path. If the granted path is the file itself, the file alone is bound.
+//! - A file that is both read and written stays in the directory that is bound for writing, and alone may be read there:
+//!   a mount of its own could not be replaced. Only where one of the granted paths is the file itself it gets that mount.
 //! - A tool that declares no path argument gets the whole granted path.
 //! - What does not exist binds nothing: the tool meets the same ENOENT as anyone.
 
@@ -25,6 +27,8 @@ pub(crate) struct Tree {
     pub(crate) resolved: Resolved,
     /// What may be done in it.
     pub(crate) access: Access,
+    /// Files in it that may be read, whatever `access` says.
+    pub(crate) read: Vec<PathBuf>,
     /// Owner and group of the granted path it lies beneath.
     pub(crate) root_owner: (u32, u32),
 }
@@ -49,11 +53,16 @@ pub(crate) enum NarrowError {
 /// As [`NarrowError`], of the first binding that has one.
 pub(crate) fn narrow(bindings: &[Binding], guard: &Guard) -> Result<Vec<Tree>, NarrowError> {
     let mut trees: BTreeMap<PathBuf, Tree> = BTreeMap::new();
+    let mut edited = Vec::new();
     for binding in bindings {
         let Some(tree) = resolve(binding)? else {
             continue;
         };
         guard.judge_held(&tree.path, &tree.resolved.descriptor)?;
+        if !tree.resolved.directory && stays(binding, bindings) {
+            edited.push(tree.path);
+            continue;
+        }
         match trees.get_mut(&tree.path) {
             None => {
                 trees.insert(tree.path.clone(), tree);
@@ -69,12 +78,28 @@ pub(crate) fn narrow(bindings: &[Binding], guard: &Guard) -> Result<Vec<Tree>, N
         }
     }
     write_through(bindings, &mut trees);
+    for file in edited {
+        // Its directory is there, because the same call writes the file.
+        if let Some(tree) = file.parent().and_then(|parent| trees.get_mut(parent)) {
+            tree.read.push(file);
+        }
+    }
     // A map of paths is ordered by components, so a parent comes before what lies in it.
     Ok(trees.into_values().collect())
 }
 
-/// A file that one call both reads and writes stands as a mount of its own in the directory that is bound for
-/// writing. Were that mount for reading only, it would hide the file from the writer.
+/// Whether a file that is read stays in the directory that is bound for writing it. Both granted paths hold that
+/// directory, so whatever stands at the name when the sandbox looks, even a link that was just put there, is granted.
+fn stays(read: &Binding, bindings: &[Binding]) -> bool {
+    let within = |binding: &Binding| !binding.whole && binding.path != binding.root;
+    let writes = |other: &Binding| {
+        other.access == BindingAccess::Write && other.path == read.path && within(other)
+    };
+    read.access == BindingAccess::Read && within(read) && bindings.iter().any(writes)
+}
+
+/// A file that one call both reads and writes, where one granted path is the file itself, stands as a mount of its own in
+/// the directory that may be bound for writing. Were that mount for reading only, it would hide the file from the writer.
 fn write_through(bindings: &[Binding], trees: &mut BTreeMap<PathBuf, Tree>) {
     for binding in bindings {
         if binding.access == BindingAccess::Write
@@ -97,6 +122,7 @@ fn resolve(binding: &Binding) -> Result<Option<Tree>, NarrowError> {
         path: path.to_owned(),
         resolved,
         access,
+        read: Vec::new(),
         root_owner,
     };
     let found = root.resolve(path)?;

@@ -154,9 +154,8 @@ pub fn let_read(plan: &mut Plan, path: &str) -> Result<(), DeriveError> {
     if !root::is_plain(path) {
         return Err(refused(TreeProblem::Path));
     }
-    let holds = |(tree, directory, _): (&str, bool, _)| {
-        directory && tree != path && is_below(path, tree)
-    };
+    let holds =
+        |(tree, directory, _): (&str, bool, _)| directory && tree != path && is_below(path, tree);
     if !plan.trees().any(holds) {
         return Err(refused(TreeProblem::InNone));
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use confine::plan::Access;
+use confine::plan::{Access, LandlockRule, Rule};
 use policy::permit;
 use proto::{GrantId, Hash32, Timestamp, ToolName};
 
@@ -100,6 +100,37 @@ fn a_plan_holds_what_the_call_names_for_the_owner_that_the_grant_names() {
     );
     let input = design.input.unwrap();
     assert_eq!(design.plan.program.input, digest(input.as_bytes()));
+}
+
+#[test]
+fn an_edited_file_is_the_only_one_that_its_plan_lets_be_read() {
+    let host = prepared();
+    host.write("config/tools/edit.toml", &WRITER.replace("write", "edit"));
+    host.grant(
+        "edit",
+        "tool = \"edit\"\nmode = \"auto\"\nmax_taint = \"private\"\nafter_untrusted = \"allow\"\nas = \"1000\"\n\
+         constraints.paths = [\"read:@/files\", \"write:@/files/open\"]",
+    );
+    let rules = |tool: &str, grant: &str, below: &str| -> Vec<(String, Rule)> {
+        let plan = designed(&host, tool, grant, below).unwrap().plan;
+        let of_trees = |rule: LandlockRule| {
+            let tree = matches!(rule.rule, Rule::Tree(_));
+            tree.then_some((rule.path, rule.rule))
+        };
+        plan.landlock.into_iter().filter_map(of_trees).collect()
+    };
+    let text = |below: &str| host.path(below).to_str().unwrap().to_owned();
+    let written = (text("files/open"), Rule::Tree(Access::WriteFiles));
+    let read = (text("files/open/a.md"), Rule::Tree(Access::Read));
+    assert_eq!(
+        rules("edit", "edit", "files/open/a.md"),
+        [written.clone(), read]
+    );
+    assert_eq!(
+        rules("edit", "edit", "files/open/new"),
+        std::slice::from_ref(&written)
+    );
+    assert_eq!(rules("put", "write", "files/open/a.md"), [written]);
 }
 
 #[test]

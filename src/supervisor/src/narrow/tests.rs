@@ -182,14 +182,47 @@ fn several_bindings_of_one_path_are_one_tree_and_parents_come_first() {
 }
 
 #[test]
-fn a_file_that_is_read_and_written_by_one_call_can_be_written() {
+fn a_file_that_is_read_and_written_by_one_call_stays_in_its_directory_and_alone_is_read_there() {
     let host = host();
     let bindings = [host.read("notes/sub/b.md"), host.write("notes/sub/b.md")];
-    let expected = [
-        tree("notes/sub", true, Access::WriteFiles).unwrap(),
-        tree("notes/sub/b.md", false, Access::ReadWriteFiles).unwrap(),
-    ];
-    assert_eq!(host.narrow(&bindings).unwrap(), expected);
+    for bindings in [bindings.clone(), [bindings[1].clone(), bindings[0].clone()]] {
+        let trees = narrow(&bindings, &host.guard).unwrap();
+        let [tree] = trees.as_slice() else {
+            panic!("{trees:?}");
+        };
+        assert_eq!(tree.path, Path::new(&host.path("notes/sub")));
+        assert_eq!(tree.access, Access::WriteFiles);
+        assert_eq!(tree.read, [PathBuf::from(host.path("notes/sub/b.md"))]);
+    }
+    // What only one side has, or what is not there, is read by nobody.
+    for bindings in [
+        [host.read("notes/a.md"), host.write("notes/sub/b.md")],
+        [host.read("notes/sub/new"), host.write("notes/sub/new")],
+    ] {
+        let trees = narrow(&bindings, &host.guard).unwrap();
+        assert!(trees.iter().all(|tree| tree.read.is_empty()), "{trees:?}");
+    }
+    for path in ["notes/leads-out", "notes/dangling"] {
+        assert!(host.narrow(&[host.read(path), host.write(path)]).is_err());
+    }
+}
+
+#[test]
+fn a_file_that_is_read_and_written_where_it_alone_is_granted_is_a_mount_of_its_own() {
+    let host = host();
+    let alone = |binding: Binding| Binding {
+        root: host.path("notes/sub/b.md"),
+        ..binding
+    };
+    let (read, write) = (host.read("notes/sub/b.md"), host.write("notes/sub/b.md"));
+    let file = tree("notes/sub/b.md", false, Access::ReadWriteFiles).unwrap();
+    let directory = tree("notes/sub", true, Access::WriteFiles).unwrap();
+    let bindings = [alone(read.clone()), write.clone()];
+    assert_eq!(host.narrow(&bindings).unwrap(), [directory, file.clone()]);
+    let bindings = [read.clone(), alone(write.clone())];
+    assert_eq!(host.narrow(&bindings).unwrap(), std::slice::from_ref(&file));
+    let bindings = [alone(read), alone(write)];
+    assert_eq!(host.narrow(&bindings).unwrap(), [file]);
 }
 
 #[test]
