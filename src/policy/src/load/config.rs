@@ -1,5 +1,6 @@
 //! The rules of `config.toml` that its types do not carry (formats.md section 4).
 
+use proto::Layer;
 use proto::config::Config;
 
 use super::LoadError;
@@ -13,23 +14,56 @@ const TAKEN_UIDS: [(u32, u32, &str); 3] = [
     (65_534, 65_535, "nobody, and -1 in 16 bits"),
 ];
 
+/// The fewest uids that do: 16 that are kept for roles, and one for each of the 64 calls that may be in progress.
+const FEWEST_UIDS: u32 = 16 + 64;
+
+/// Layers without which a sandbox has level `none`, which no grant accepts: waiving one of them would let nothing run
+/// (architecture.md section 4.1).
+const NEVER_WAIVED: [Layer; 3] = [Layer::Caps, Layer::Nnp, Layer::Seccomp];
+
 /// Reads the configuration.
 pub(super) fn read(document: &Document<'_>, errors: &mut Vec<LoadError>) -> Option<Config> {
     let config: Config = document.read(Place::Config, errors)?;
-    let (first, count) = config.uid_range;
+    check_waived(document, &config.waive, errors);
+    check_uids(document, config.uid_range, errors);
+    Some(config)
+}
+
+fn check_waived(document: &Document<'_>, waived: &[Layer], errors: &mut Vec<LoadError>) {
+    for (place, layer) in waived.iter().enumerate() {
+        let (rule, fix) = if NEVER_WAIVED.contains(layer) {
+            let rule = format!(
+                "`waive` names `{layer}`: a sandbox without it has level none, with which nothing runs"
+            );
+            (rule, "remove it, and use a host that has it")
+        } else if waived[..place].contains(layer) {
+            (
+                format!("`waive` names `{layer}` twice"),
+                "remove one of them",
+            )
+        } else {
+            continue;
+        };
+        errors.push(document.error(&["waive", &place.to_string()], rule, fix));
+    }
+}
+
+fn check_uids(document: &Document<'_>, (first, count): (u32, u32), errors: &mut Vec<LoadError>) {
     let mut wrong = |rule: String| {
         let fix =
             "write [first uid, number of uids], or remove it: [1879048192, 65536] is the default";
         errors.push(document.error(&["uid_range"], rule, fix));
     };
-    if count == 0 {
-        wrong("`uid_range` holds no uid".to_owned());
-        return Some(config);
+    if count < FEWEST_UIDS {
+        wrong(format!(
+            "`uid_range` holds fewer uids than the {FEWEST_UIDS} of 16 roles and 64 calls: {count}"
+        ));
+        return;
     }
     // 4294967295 is -1, which no process can have.
     let Some(last) = first.checked_add(count - 1).filter(|last| *last < u32::MAX) else {
         wrong("`uid_range` ends above 4294967294".to_owned());
-        return Some(config);
+        return;
     };
     for (from, to, whose) in TAKEN_UIDS {
         if first <= to && from <= last {
@@ -38,5 +72,4 @@ pub(super) fn read(document: &Document<'_>, errors: &mut Vec<LoadError>) -> Opti
             ));
         }
     }
-    Some(config)
 }

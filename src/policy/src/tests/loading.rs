@@ -249,21 +249,52 @@ fn uids_of_others_are_no_sandboxes() {
     for (range, good) in [
         ("[1879048192, 65536]", true),
         ("[1000, 60184]", true),
-        ("[65536, 1]", true),
-        ("[4294967294, 1]", true),
+        ("[65536, 80]", true),
+        ("[4294967215, 80]", true),
         ("[0, 65536]", false),
-        ("[999, 1]", false),
+        ("[920, 81]", false),
         ("[1000, 60185]", false),
-        ("[65519, 1]", false),
-        ("[65534, 1]", false),
-        ("[4294967295, 1]", false),
-        ("[4294967294, 2]", false),
+        ("[65440, 80]", false),
+        ("[65535, 80]", false),
+        ("[4294967216, 80]", false),
+        ("[4294967295, 80]", false),
+        ("[70000, 79]", false),
         ("[70000, 0]", false),
         ("[70000]", false),
-        ("[-1, 5]", false),
+        ("[-1, 80]", false),
     ] {
         let got = mistakes("config.toml", format!("uid_range = {range}\n").as_bytes());
         assert_eq!(got.is_empty(), good, "{range}: {got:?}");
         assert!(good || got[0].starts_with("1: `uid_range`"), "{got:?}");
     }
+}
+
+#[test]
+fn a_range_has_a_uid_for_every_role_and_every_call_at_once() {
+    expect("config.toml", "uid_range = [70000, 80]\n", &[]);
+    expect(
+        "config.toml",
+        "cgroup = \"none\"\nuid_range = [70000, 79]\n",
+        &["2: fewer uids than the 80 of 16 roles and 64 calls: 79"],
+    );
+}
+
+#[test]
+fn what_cannot_be_waived_or_is_waived_twice_is_an_error_at_its_line() {
+    for layer in proto::Layer::ALL {
+        let text = format!("waive = [\n\"{layer}\",\n]\n");
+        match layer.as_str() {
+            "caps" | "nnp" | "seccomp" => {
+                let told =
+                    format!("2: `waive` names `{layer}`: a sandbox without it has level none");
+                expect("config.toml", &text, &[&told]);
+            }
+            _ => expect("config.toml", &text, &[]),
+        }
+    }
+    expect(
+        "config.toml",
+        "waive = [\"memory\", \"pids\",\n\"memory\"]\n",
+        &["2: `waive` names `memory` twice"],
+    );
 }
