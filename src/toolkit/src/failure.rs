@@ -8,9 +8,9 @@ use rustix::io::Errno;
 
 use crate::fs_list::ListError;
 use crate::fs_read::ReadError;
-use crate::fs_write::WriteError;
 use crate::input::InputError;
 use crate::visible::visible_path;
+use crate::write::WriteError;
 
 /// Why a tool failed.
 #[derive(Debug, thiserror::Error)]

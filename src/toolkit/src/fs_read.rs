@@ -1,21 +1,19 @@
 //! `fs_read`: lines of a text file, or bytes of any file, as a stream and never more than one answer holds.
 
 mod bytes;
-mod decode;
-mod kind;
 mod lines;
-mod open;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde::Deserialize;
 
 use self::bytes::Form;
-use self::decode::{Charset, Decoder};
 use crate::failure::{Failure, SystemError};
 use crate::input::{PathArgument, parse};
+use crate::read::decode::{Charset, Decoder};
+use crate::read::{OpenError, kind, regular, sample};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -23,17 +21,9 @@ pub enum ReadError {
     /// A step failed.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// A directory.
-    #[error("{0} is a directory: list it with fs_list")]
-    Directory(String),
-    /// Neither file nor directory.
-    #[error("{path} is a {kind}: only regular files can be read")]
-    NotAFile {
-        /// The path.
-        path: String,
-        /// What it is.
-        kind: &'static str,
-    },
+    /// It is no file that can be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Lines are counted from 1.
     #[error("offset = 0 is no line: offset counts lines from 1")]
     OffsetZero,
@@ -80,9 +70,6 @@ enum Encoding {
     Base64,
 }
 
-/// How much of the beginning decides what a file is, in bytes.
-const SAMPLE: u64 = 8192;
-
 pub(crate) fn run(input: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
     let arguments: Arguments = parse(input)?;
     let text = read(&arguments)?;
@@ -94,7 +81,7 @@ fn read(arguments: &Arguments) -> Result<String, ReadError> {
         return Err(ReadError::LimitZero);
     }
     let path = arguments.path.as_path();
-    let file = open::regular(path)?;
+    let file = regular(path)?;
     match arguments.encoding {
         Some(Encoding::Hex) => bytes::show(path, file, range(arguments, 0), Form::Hex),
         Some(Encoding::Base64) => bytes::show(path, file, range(arguments, 0), Form::Base64),
@@ -140,14 +127,6 @@ fn show_text(
     file.seek(SeekFrom::Start(skip as u64))
         .map_err(|error| SystemError::from_io("read", path, &error))?;
     lines::show(path, Decoder::new(file, charset), skip > 0, (first, limit))
-}
-
-fn sample(path: &Path, file: &mut File) -> Result<Vec<u8>, SystemError> {
-    let mut sample = Vec::new();
-    file.take(SAMPLE)
-        .read_to_end(&mut sample)
-        .map_err(|error| SystemError::from_io("read", path, &error))?;
-    Ok(sample)
 }
 
 fn describe(path: &Path, file: &File, what: &str) -> Result<String, ReadError> {

@@ -9,13 +9,16 @@ mod fs_list;
 mod fs_read;
 mod fs_write;
 mod input;
+mod read;
 mod visible;
+mod write;
 
 pub use failure::{Failure, SystemError};
 pub use fs_list::ListError;
 pub use fs_read::ReadError;
-pub use fs_write::WriteError;
 pub use input::{InputError, MAX_INPUT, read_input};
+pub use read::OpenError;
+pub use write::WriteError;
 
 use std::io::Write;
 

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use super::ReadError;
-use super::decode::{Charset, Decoder};
 use crate::failure::SystemError;
+use crate::read::decode::{Charset, Decoder};
 use crate::visible::visible_path;
 
 /// Lines of one answer, unless the call says less or more.

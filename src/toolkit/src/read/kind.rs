@@ -51,7 +51,7 @@ const MAGIC: &[(usize, &[u8], &str)] = &[
 ];
 
 /// The encoding that the first bytes declare.
-pub(super) fn byte_order_mark(sample: &[u8]) -> Option<Charset> {
+pub(crate) fn byte_order_mark(sample: &[u8]) -> Option<Charset> {
     // The UTF-32 mark begins with the UTF-16 one.
     if sample.starts_with(b"\xff\xfe\0\0") {
         return None;
@@ -65,7 +65,7 @@ pub(super) fn byte_order_mark(sample: &[u8]) -> Option<Charset> {
 ///
 /// Text holds no NUL and few control characters. A format whose first bytes could begin a text is believed only if the
 /// sample is no UTF-8.
-pub(super) fn binary(sample: &[u8]) -> Option<&'static str> {
+pub(crate) fn binary(sample: &[u8]) -> Option<&'static str> {
     let known = MAGIC
         .iter()
         .find(|(offset, bytes, _)| {

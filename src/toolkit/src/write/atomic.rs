@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 16;
 ///
 /// # Errors
 /// A step failed; no temporary file is left.
-pub(super) fn replace(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
+pub(crate) fn replace(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
     let existing = place.existing();
     let mut temporary = match Temporary::make(place) {
         Ok(temporary) => temporary,
@@ -65,7 +65,7 @@ pub(super) fn replace(place: &Place, content: &[u8]) -> Result<Done, WriteError>
 ///
 /// # Errors
 /// The name is taken, or a step failed; no temporary file is left.
-pub(super) fn create(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
+pub(crate) fn create(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
     let exists = || WriteError::Exists(place.shown());
     if place.existing().is_some() {
         return Err(exists());

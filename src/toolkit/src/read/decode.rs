@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// An encoding of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Charset {
+pub(crate) enum Charset {
     Utf8,
     Utf16Le,
     Utf16Be,
@@ -13,7 +13,7 @@ pub(super) enum Charset {
 
 impl Charset {
     /// Its byte order mark; none for Latin-1.
-    pub(super) const fn mark(self) -> &'static [u8] {
+    pub(crate) const fn mark(self) -> &'static [u8] {
         match self {
             Self::Utf8 => b"\xef\xbb\xbf",
             Self::Utf16Le => b"\xff\xfe",
@@ -23,7 +23,7 @@ impl Charset {
     }
 
     /// Its name in messages.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
             Self::Utf16Le => "UTF-16 little-endian",
@@ -38,7 +38,7 @@ const CHUNK: u64 = 65_536;
 
 /// Decodes what a reader gives.
 #[derive(Debug)]
-pub(super) struct Decoder<R> {
+pub(crate) struct Decoder<R> {
     reader: R,
     charset: Charset,
     raw: Vec<u8>,
@@ -47,7 +47,7 @@ pub(super) struct Decoder<R> {
 }
 
 impl<R: Read> Decoder<R> {
-    pub(super) const fn new(reader: R, charset: Charset) -> Self {
+    pub(crate) const fn new(reader: R, charset: Charset) -> Self {
         Self {
             reader,
             charset,
@@ -57,7 +57,7 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    pub(super) const fn charset(&self) -> Charset {
+    pub(crate) const fn charset(&self) -> Charset {
         self.charset
     }
 
@@ -65,7 +65,7 @@ impl<R: Read> Decoder<R> {
     ///
     /// # Errors
     /// What the reader says.
-    pub(super) fn next_piece(&mut self) -> io::Result<bool> {
+    pub(crate) fn next_piece(&mut self) -> io::Result<bool> {
         self.text.clear();
         self.replaced.clear();
         let read = self
@@ -92,12 +92,12 @@ impl<R: Read> Decoder<R> {
     }
 
     /// The last piece.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Where in [`Self::text`] a replacement character stands for bytes that were invalid, ascending.
-    pub(super) fn replaced(&self) -> &[usize] {
+    pub(crate) fn replaced(&self) -> &[usize] {
         &self.replaced
     }
 

@@ -18,7 +18,7 @@ use crate::failure::SystemError;
 ///
 /// # Errors
 /// The file cannot be opened, or only a part was written; which of them is told.
-pub(super) fn replace(place: &Place, content: &[u8], why: &str) -> Result<Done, WriteError> {
+pub(crate) fn replace(place: &Place, content: &[u8], why: &str) -> Result<Done, WriteError> {
     let mut file = open(place, OFlags::empty())?;
     let before = file
         .metadata()
@@ -54,7 +54,7 @@ pub(super) fn replace(place: &Place, content: &[u8], why: &str) -> Result<Done, 
 ///
 /// # Errors
 /// The file cannot be opened, or only a part was written; which of them is told.
-pub(super) fn append(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
+pub(crate) fn append(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
     let (mut file, how) = match place.existing() {
         Some(existing) => (
             open(place, OFlags::APPEND)?,

@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 
 /// A directory, a name in it, and what stands there.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     directory: OwnedFd,
     name: OsString,
     path: PathBuf,
@@ -27,17 +27,17 @@ pub(super) struct Place {
 
 /// The regular file that stands at a place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Existing {
+pub(crate) struct Existing {
     /// Permission bits with set-id and sticky bits.
-    pub(super) mode: u32,
+    pub(crate) mode: u32,
     /// Owner.
-    pub(super) uid: u32,
+    pub(crate) uid: u32,
     /// Group.
-    pub(super) gid: u32,
+    pub(crate) gid: u32,
     /// Names it has.
-    pub(super) links: u64,
+    pub(crate) links: u64,
     /// Bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
 }
 
 impl Place {
@@ -46,7 +46,7 @@ impl Place {
     ///
     /// # Errors
     /// The directory is not there, or what stands at the end is no regular file or such a link.
-    pub(super) fn find(path: &Path) -> Result<Self, WriteError> {
+    pub(crate) fn find(path: &Path) -> Result<Self, WriteError> {
         let spelled = path.as_os_str().as_bytes();
         let (Some(name), false) = (path.file_name(), ends_as_directory(spelled)) else {
             return Err(WriteError::Directory(visible_path(path)));
@@ -83,32 +83,32 @@ impl Place {
     }
 
     /// The directory, for calls that take one.
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
     /// The name in it.
-    pub(super) fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
     /// The whole path, for messages.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The whole path, visible.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         visible_path(&self.path)
     }
 
     /// What stood there when it was found.
-    pub(super) const fn existing(&self) -> Option<&Existing> {
+    pub(crate) const fn existing(&self) -> Option<&Existing> {
         self.existing.as_ref()
     }
 
     /// Whether a symbolic link led here.
-    pub(super) const fn linked(&self) -> bool {
+    pub(crate) const fn linked(&self) -> bool {
         self.linked
     }
 
