@@ -105,7 +105,7 @@ impl Refusal {
         Self {
             reason,
             grant: record.granted().cloned(),
-            agent: format!("{tool}: {}", told(reason)),
+            agent: said(tool.as_str(), reason),
             owner: owner.into(),
             storable: true,
             ticket,
@@ -384,7 +384,7 @@ impl Broker {
                     ));
                     return Ok(Turn::Answered(ToolResponse::Denied {
                         reason: DenyReason::AuditUnavailable,
-                        detail: told(DenyReason::AuditUnavailable).to_owned(),
+                        detail: said(call.tool, DenyReason::AuditUnavailable),
                     }));
                 }
             }
@@ -416,6 +416,12 @@ fn recorded_arguments(arguments: &str, storable: bool) -> Arguments {
     }
 }
 
+/// A refusal in the form that those of `policy` have.
+fn said(tool: &str, reason: DenyReason) -> String {
+    let tool: String = named(tool).chars().flat_map(char::escape_debug).collect();
+    format!("tool {tool}: {}", told(reason))
+}
+
 /// What a caller is told of a refusal that the supervisor made. Its own words are the owner's: they name paths.
 const fn told(reason: DenyReason) -> &'static str {
     match reason {
@@ -425,6 +431,10 @@ const fn told(reason: DenyReason) -> &'static str {
         DenyReason::ConfinementTooWeak => {
             "this host cannot confine the tool as the grant requires; the same call will not pass again"
         }
+        DenyReason::DeniedByGrant => {
+            "the owner denies this call; the same call will not pass again"
+        }
+        DenyReason::LimitReached => "too many calls are in progress; try again",
         DenyReason::LaunchFailed => "its sandbox could not be built; nothing ran",
         DenyReason::AuditUnavailable => "the decision could not be recorded; nothing ran",
         _ => "the supervisor refused it; the same call will not pass again",

@@ -285,6 +285,7 @@ fn ending(exited: &Exited, given_up: Option<GivenUp>, max_output: usize) -> Stri
             }
         }
         ExitCause::Memory => "killed: over its memory limit".to_owned(),
+        ExitCause::Lost => "its sandbox ended from within, before the tool did".to_owned(),
         ExitCause::Aborted => match given_up {
             Some(GivenUp::Flood) => {
                 format!("stopped: it wrote more than {FLOOD} times its limit of {max_output} bytes")

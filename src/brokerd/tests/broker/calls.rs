@@ -124,7 +124,10 @@ fn a_denial_that_cannot_be_recorded_is_told_as_that() {
     supervisor.say(id, Message::Error(error));
     let (reason, detail) = denied(client.response());
     assert_eq!(reason, DenyReason::AuditUnavailable);
-    assert!(!detail.contains("the log is closed"));
+    assert_eq!(
+        detail,
+        "tool show: the decision could not be recorded; nothing ran"
+    );
 }
 
 #[test]
@@ -302,6 +305,52 @@ fn a_refused_prepare_is_recorded_with_its_ticket_and_tells_the_caller_no_path() 
     let (reason, told) = denied(client.response());
     assert_eq!(reason, DenyReason::PathOutside);
     assert!(!told.contains('/'), "{told}");
+}
+
+#[test]
+fn a_refusal_reads_alike_whoever_made_it_and_says_whether_to_try_again() {
+    let (supervisor, mut client) = begun();
+    // brokerd's own.
+    client.call("s", "show", ELSEWHERE);
+    let (id, _) = supervisor.record();
+    supervisor.recorded(id, 2);
+    let (_, own) = denied(client.response());
+    assert!(
+        own.starts_with("tool show: ") && own.ends_with("the same call will not pass again"),
+        "{own}"
+    );
+    // The supervisor's.
+    let stays = "; the same call will not pass again";
+    for (seq, (reason, end)) in [
+        (DenyReason::PathOutside, stays),
+        (DenyReason::DeniedByGrant, stays),
+        (DenyReason::ConfinementTooWeak, stays),
+        (DenyReason::LaunchFailed, "; nothing ran"),
+        (
+            DenyReason::LimitReached,
+            "too many calls are in progress; try again",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        client.call("s", "show", NOTE);
+        let (id, _) = supervisor.prepare();
+        let refused = Refused {
+            reason: RefuseReason::Denied(reason),
+            detail: "for the owner".into(),
+            ticket: None,
+        };
+        supervisor.say(id, Message::Refused(refused));
+        let (id, _) = supervisor.record();
+        supervisor.recorded(id, 3 + seq as u64);
+        let (told, detail) = denied(client.response());
+        assert_eq!(told, reason);
+        assert!(
+            detail.starts_with("tool show: ") && detail.ends_with(end),
+            "{detail}"
+        );
+    }
 }
 
 #[test]
