@@ -1,13 +1,14 @@
 //! The whole system on a home, a configuration and files of its own: `boxmaker up` from a directory that holds
 //! boxmaker's binaries, and as `brokerd` either the real one or the relay that a test speaks through.
 
+mod files;
 pub mod processes;
 pub mod relay;
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use confine::cgroup::Backend;
@@ -21,10 +22,10 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::binaries::binary;
+use files::{own, place};
 use processes::{Process, in_cgroups, until};
 
-/// The user to whom the files belong; it need not exist.
-pub const OWNER: u32 = 1000;
+pub use files::OWNER;
 
 /// Which program stands in the place of `brokerd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -375,28 +376,5 @@ impl Drop for System {
         // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A binary under another name: linked where that works, so that it costs nothing.
-fn place(from: &Path, to: &Path) {
-    if fs::hard_link(from, to).is_err() {
-        fs::copy(from, to).unwrap();
-    }
-}
-
-fn own(path: &Path) {
-    let metadata = fs::symlink_metadata(path).unwrap();
-    std::os::unix::fs::lchown(path, Some(OWNER), Some(OWNER)).unwrap();
-    if metadata.is_symlink() {
-        return;
-    }
-    let mode = if metadata.is_dir() { 0o700 } else { 0o600 };
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    chown(path, Some(OWNER), Some(OWNER)).unwrap();
-    if metadata.is_dir() {
-        for entry in fs::read_dir(path).unwrap() {
-            own(&entry.unwrap().path());
-        }
     }
 }

@@ -4,18 +4,23 @@
 //!
 //! To the peer it sends `role_start` without its sockets, and then every frame of the supervisor with its descriptors.
 //! From the peer it takes frames whose first byte says how the rest goes on: `f` as one frame with the descriptors that
-//! came, `b` as bytes without a header, so that a peer can also say what is no frame.
+//! came, `b` as bytes without a header, so that a peer can also say what is no frame. After `s` it does not end with the
+//! private line, as a brokerd would that wants to stay.
 
 use std::error::Error;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::{ExitCode, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ipc::role::Started;
 use ipc::{Frame, Wire};
 use proto::role::RoleStart;
 use proto::{Envelope, Message};
+
+/// Whether this process outlives its line, if it can.
+static STAYS: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     match relay() {
@@ -51,6 +56,9 @@ fn relay() -> Result<(), Box<dyn Error>> {
                 break;
             }
         }
+        while STAYS.load(Ordering::SeqCst) {
+            thread::park();
+        }
         // One side without the other is of no use; what was passed on stays to be read.
         exit(0);
     });
@@ -58,7 +66,8 @@ fn relay() -> Result<(), Box<dyn Error>> {
         match frame.body.split_first() {
             Some((b'f', body)) => send(&control, body, &frame)?,
             Some((b'b', bytes)) => control.stream().write_all(bytes)?,
-            _ => return Err("a frame of the peer begins with f or b".into()),
+            Some((b's', _)) => STAYS.store(true, Ordering::SeqCst),
+            _ => return Err("a frame of the peer begins with f, b or s".into()),
         }
     }
     Ok(())

@@ -152,6 +152,11 @@ impl Relay {
         let _ = send(&self.to, b'b', bytes, &[]);
     }
 
+    /// Has the relay stay when the line ends, so that only the supervisor can end it.
+    pub fn stay(&mut self) {
+        let _ = send(&self.to, b's', &[], &[]);
+    }
+
     /// Waits for the answer to `id`.
     ///
     /// # Panics
