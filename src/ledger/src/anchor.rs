@@ -30,7 +30,7 @@ pub(crate) struct Anchored {
 }
 
 /// An anchor as it was read.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
     /// Its whole lines; `seq` rises.
     pub(crate) lines: Vec<Anchored>,

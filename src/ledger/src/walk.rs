@@ -262,48 +262,61 @@ impl Walk {
 
 /// Walks over the whole log and its anchor.
 ///
-/// The anchor is read first: a log that grows meanwhile is then ahead of it, which is normal.
+/// The anchor is read first: a log that grows meanwhile is then ahead of it, which is normal. Only an anchor that named
+/// nothing cannot be told from one that is yet to name its first line, so that is looked at again.
 pub(crate) fn whole(paths: &Paths) -> Result<End, WalkError> {
-    let anchor = anchor::read(&paths.anchor)?;
+    let mut anchor = anchor::read(&paths.anchor)?;
+    loop {
+        let end = against(paths, anchor)?;
+        let Some(reason) = end.silence() else {
+            return Ok(end);
+        };
+        let again = anchor::read(&paths.anchor)?;
+        if again == end.anchor {
+            return Err(WalkError::Broken(Broken {
+                file: anchor::name(&paths.anchor),
+                line: 1,
+                offset: 0,
+                seq: None,
+                reason,
+            }));
+        }
+        anchor = again;
+    }
+}
+
+/// Walks over the whole log with an anchor that was read before.
+fn against(paths: &Paths, anchor: Option<Anchor>) -> Result<End, WalkError> {
     let files = day::list(&paths.audit)?;
     let (count, present) = (files.days.len() as u64, files.present);
     let mut walk = Walk::new(paths, files, anchor.clone().unwrap_or_default());
     while walk.step()?.is_some() {}
-    let name = anchor::name(&paths.anchor);
-    walk.reach(&name)?;
-    let Walk {
-        lines,
-        walker,
-        days,
-        torn,
-        ..
-    } = walk;
-    let nowhere = |reason: String| Broken {
-        file: name.clone(),
-        line: 1,
-        offset: 0,
-        seq: None,
-        reason,
-    };
-    let first = walker.now.next - walker.now.kept;
-    match &anchor {
-        None if lines.last.is_some() => {
-            return Err(nowhere("it is missing, and the log is not empty".to_owned()).into());
-        }
-        // The writer makes the anchor's first line durable before it writes a second record, recovery entries apart.
-        Some(anchor) if anchor.lines.is_empty() && first > 1 => {
-            let reason = format!("it names no line, and the log has {}", walker.now.next);
-            return Err(nowhere(reason).into());
-        }
-        _ => {}
-    }
+    walk.reach(&anchor::name(&paths.anchor))?;
     Ok(End {
-        state: walker.now,
-        torn,
-        last: lines.last,
+        state: walk.walker.now,
+        torn: walk.torn,
+        last: walk.lines.last,
         anchor,
-        days,
+        days: walk.days,
         files: count,
         present,
     })
+}
+
+impl End {
+    /// Why this log cannot have an anchor that names nothing, if it has such a one.
+    fn silence(&self) -> Option<String> {
+        let records = self.state.next - self.state.kept;
+        match &self.anchor {
+            None if self.last.is_some() => {
+                Some("it is missing, and the log is not empty".to_owned())
+            }
+            // The writer makes the anchor's first line durable before it writes a second record, recovery entries apart.
+            Some(anchor) if anchor.lines.is_empty() && records > 1 => Some(format!(
+                "it names no line, and the log has {}",
+                self.state.next
+            )),
+            _ => None,
+        }
+    }
 }

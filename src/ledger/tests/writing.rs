@@ -296,6 +296,31 @@ fn many_threads_leave_one_sound_chain_and_readers_see_a_sound_one_at_any_moment(
     chained(&stored(&home.files()));
 }
 
+#[test]
+fn a_log_that_begins_while_it_is_verified_is_sound_at_every_moment() {
+    for _ in 0..20 {
+        let home = Home::new();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let verifier = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    match ledger::verify(&home.paths()) {
+                        Ok(Report::Sound(_)) | Err(VerifyError::Missing { .. }) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+            });
+            let ledger = home.ledger();
+            for _ in 0..20 {
+                ledger.append_durable(entry("line")).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            verifier.join().unwrap();
+        });
+        assert_eq!(home.sound().lines, 20);
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Act {
     Append(usize),
