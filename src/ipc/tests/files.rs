@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,9 +18,11 @@ use std::time::Duration;
 use ipc::files::MAX_FILE;
 use ipc::{Files, FilesError};
 use proptest::prelude::*;
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, Mode, SealFlags};
 
 fn put(directory: &Path, name: &str, bytes: &[u8]) {
+    // Whatever it was: what a group may write is no configuration.
+    rustix::process::umask(Mode::from_raw_mode(0o022));
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
@@ -31,7 +33,7 @@ fn names(files: &Files) -> Vec<&str> {
 }
 
 #[test]
-fn the_files_of_a_configuration_are_read_and_nothing_else() {
+fn the_files_of_a_configuration_are_read_and_what_is_put_aside_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     for name in [
         "config.toml",
@@ -39,14 +41,19 @@ fn the_files_of_a_configuration_are_read_and_nothing_else() {
         "tools/b.toml",
         "profiles/tools/c.toml",
         "profiles/d.toml",
-        "grants/deeper/e.toml",
-        "grants/f.toml.bak",
-        "grants/README",
+        "grants/f.toml~",
+        "tools/.gitignore",
+        "profiles/.git/config",
+        "grants/old~/a.toml",
         "notes/g.toml",
-        "h.toml",
+        "README",
+        ".h.toml",
+        "config.toml~",
     ] {
         put(directory.path(), name, name.as_bytes());
     }
+    let odd = directory.path().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::write(odd, b"").unwrap();
     let files = Files::read(directory.path()).unwrap();
     let taken = [
         "config.toml",
@@ -57,6 +64,129 @@ fn the_files_of_a_configuration_are_read_and_nothing_else() {
     ];
     assert_eq!(names(&files), taken);
     assert!(files.0.iter().all(|(name, bytes)| name.as_bytes() == bytes));
+}
+
+#[test]
+fn what_looks_like_rules_and_would_be_read_by_nobody_is_an_error_with_the_way_out() {
+    for (name, rule, fix) in [
+        ("grants/deny", "end in .toml", "rename it to end in .toml"),
+        ("grants/deny.tml", "end in .toml", "rename it"),
+        ("grants/deny.toml.bak", "end in .toml", "move it out"),
+        ("tools/deny.TOML", "end in .toml", "rename it"),
+        (
+            "grants/deny/a.toml",
+            "in profiles/ only",
+            "move its files up",
+        ),
+        (
+            "tools/mine/a.toml",
+            "in profiles/ only",
+            "move its files up",
+        ),
+        ("profiles/README", "end in .toml", "rename it"),
+        ("profiles/tools/base", "end in .toml", "rename it"),
+        ("grant/a.toml", "grants/, tools/ and profiles/", "rename it"),
+        ("Tools/a.toml", "grants/, tools/ and profiles/", "rename it"),
+        ("deny.toml", "config.toml", "move it to grants/"),
+        ("Config.toml", "config.toml", "move it"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        put(directory.path(), "grants/a.toml", b"");
+        assert!(Files::read(directory.path()).is_ok());
+        put(directory.path(), name, b"");
+        let error = Files::read(directory.path()).unwrap_err();
+        assert!(
+            matches!(error, FilesError::Unread { .. }),
+            "{name}: {error}"
+        );
+        let (told, way) = (error.to_string(), error.way_out());
+        assert!(
+            told.contains("would be read by nobody") && told.contains(rule),
+            "{told}"
+        );
+        assert!(way.contains(fix), "{way}");
+    }
+}
+
+#[test]
+fn what_others_may_write_is_no_configuration() {
+    for name in [
+        "",
+        "config.toml",
+        "grants",
+        "grants/a.toml",
+        "profiles/tools",
+        "profiles/tools/b.toml",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        for file in [
+            "config.toml",
+            "grants/a.toml",
+            "profiles/tools/b.toml",
+            "notes/c",
+        ] {
+            put(directory.path(), file, b"");
+        }
+        // What is not read may be anybody's.
+        mode(&directory.path().join("notes"), 0o777);
+        let path = directory.path().join(name);
+        let closed = fs::metadata(&path).unwrap().permissions().mode();
+        for (bits, whom) in [
+            (0o020, "its group"),
+            (0o002, "everybody"),
+            (0o022, "everybody"),
+        ] {
+            assert!(Files::read(directory.path()).is_ok());
+            mode(&path, closed | bits);
+            let error = Files::read(directory.path()).unwrap_err();
+            assert!(
+                matches!(&error, FilesError::Open { path: of, whom: told } if *of == path && *told == whom),
+                "{name}: {error}"
+            );
+            assert!(
+                error.way_out().starts_with("chmod go-w "),
+                "{}",
+                error.way_out()
+            );
+            mode(&path, closed);
+        }
+    }
+}
+
+#[test]
+fn what_belongs_to_somebody_else_is_no_configuration() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a file away");
+        return;
+    }
+    for name in ["", "config.toml", "grants", "grants/a.toml"] {
+        let directory = tempfile::tempdir().unwrap();
+        put(directory.path(), "config.toml", b"");
+        put(directory.path(), "grants/a.toml", b"");
+        let path = directory.path().join(name);
+        assert!(Files::read(directory.path()).is_ok());
+        chown(&path, Some(1_879_000_124), None).unwrap();
+        let error = Files::read(directory.path()).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                FilesError::Foreign {
+                    owner: 1_879_000_124,
+                    ..
+                }
+            ),
+            "{name}: {error}"
+        );
+        assert!(
+            error.way_out().contains("chown root "),
+            "{}",
+            error.way_out()
+        );
+    }
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]
@@ -102,6 +232,35 @@ fn a_directory_in_the_place_of_a_file_is_refused() {
     fs::create_dir_all(directory.path().join("tools/x.toml")).unwrap();
     let error = Files::read(directory.path()).unwrap_err();
     assert!(matches!(error, FilesError::Kind { .. }), "{error}");
+    assert!(
+        error.way_out().contains("move it away"),
+        "{}",
+        error.way_out()
+    );
+}
+
+#[test]
+fn the_way_out_of_what_cannot_be_read_is_the_one_for_its_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = Files::read(&directory.path().join("nowhere")).unwrap_err();
+    assert!(
+        !missing.is_forbidden() && missing.way_out().contains("--config DIR"),
+        "{missing}"
+    );
+    symlink("nowhere", directory.path().join("config.toml")).unwrap();
+    let dangling = Files::read(directory.path()).unwrap_err();
+    assert!(
+        dangling.way_out().contains("link"),
+        "{}",
+        dangling.way_out()
+    );
+    let source = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let path = directory.path().to_owned();
+    let closed = FilesError::Read { path, source };
+    assert!(
+        closed.is_forbidden() && closed.way_out().contains("as root"),
+        "{closed}"
+    );
 }
 
 #[test]
