@@ -1,6 +1,11 @@
 //! Launches by a plain user: a user namespace gives everything but a uid of its own, and whatever is missing is said.
 //! As root these tests become a plain user for the launch; as a plain user they are one.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, also outside its own function"
+)]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Approval;
 use crate::class::{DataClass, Labels};
 use crate::confinement::Confinement;
 use crate::ids::{CallId, GrantId, Hash32, SessionId, Timestamp};
@@ -108,6 +109,8 @@ pub enum ExitCause {
     Memory,
     /// brokerd or its caller gave it up.
     Aborted,
+    /// Pid 1 of the sandbox ended, and everything in it, and nobody had asked for that.
+    Lost,
 }
 
 /// The status of a process that ended.
@@ -171,6 +174,8 @@ pub enum Entry {
     Decision(Box<Decision>),
     /// A call ended.
     Outcome(Outcome),
+    /// The owner was asked, answered, or can be answered no more.
+    Approval(Approval),
     /// A session was opened, resumed or ended.
     Session {
         /// The session.

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{Approval, ApprovalEvent};
 use crate::audit::{DecisionRecord, ExitCause, ExitStatus, OutcomeStatus, Usage};
 use crate::class::{DataClass, Labels};
 use crate::confinement::Confinement;
-use crate::ids::{CallId, GrantId, SessionId, Ticket, Timestamp, ToolName};
+use crate::ids::{ApprovalId, CallId, GrantId, SessionId, Ticket, Timestamp, ToolName};
 use crate::reason::DenyReason;
 
 /// A generation of the policy; its descriptor is one sealed memory file with every configuration file in it.
@@ -75,6 +76,19 @@ pub enum HistoryEntry {
         session: SessionId,
         /// What its result was labelled.
         labels: Labels,
+    },
+    /// The owner was asked, answered, or can be answered no more.
+    Approval {
+        /// When.
+        time: Timestamp,
+        /// The question.
+        approval: ApprovalId,
+        /// The session of the call.
+        session: SessionId,
+        /// The call.
+        call: CallId,
+        /// What happened.
+        event: ApprovalEvent,
     },
 }
 
@@ -232,6 +246,8 @@ pub enum RecordEntry {
         /// The refused sandbox, if there was one.
         ticket: Option<Ticket>,
     },
+    /// The owner is about to be asked, answered, or can be answered no more.
+    Approval(Approval),
     /// A session was opened, resumed or ended.
     Session {
         /// The session.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::class::DataClass;
+use crate::class::{DataClass, Labels};
 use crate::confinement::Level;
-use crate::ids::{CallId, SessionId, Timestamp, ToolName};
+use crate::ids::{ApprovalId, CallId, GrantId, SessionId, Timestamp, ToolName};
 use crate::reason::DenyReason;
 use crate::tool::ToolKind;
 
@@ -29,7 +29,7 @@ pub enum ToolResponse {
     /// The owner is being asked.
     PendingApproval {
         /// The question's id.
-        approval: String,
+        approval: ApprovalId,
         /// When it lapses.
         expires: Timestamp,
     },
@@ -140,6 +140,52 @@ pub struct SessionSummary {
 pub struct SessionListReply {
     /// Every session the log knows, the latest first, at most 1000.
     pub sessions: Vec<SessionSummary>,
+}
+
+/// One open question as `approvals` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Its id.
+    pub approval: ApprovalId,
+    /// The session of the call.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments in full, as they were received: what an answer is bound to.
+    pub arguments: String,
+    /// The grant that asks.
+    pub grant: GrantId,
+    /// What the session has been tainted with.
+    pub taint: DataClass,
+    /// Whether the session has read untrusted text.
+    pub untrusted: bool,
+    /// What the result will be labelled.
+    pub labels: Labels,
+    /// Why the call needs an answer.
+    pub why: String,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it lapses.
+    pub expires: Timestamp,
+}
+
+/// A part of the answer to `approvals`; the frame with `final: true` is the last, so that arguments of any length fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalsReply {
+    /// Some open questions, the oldest first.
+    pub approvals: Vec<Question>,
+}
+
+/// Names the question to answer with yes or, in `refuse`, with no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerQuestion {
+    /// The question.
+    pub approval: ApprovalId,
 }
 
 /// The answer to `status`.

@@ -1,8 +1,11 @@
 //! `config.toml` (formats.md section 4): the keys that this version enforces; any other is a load error.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::confinement::Layer;
+use crate::tool::duration;
 
 /// Which cgroup back end limits are set with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,6 +20,23 @@ pub enum CgroupChoice {
     None,
 }
 
+/// How the owner is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Approvals {
+    /// How long a question can be answered.
+    #[serde(with = "duration")]
+    pub expiry: Duration,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self {
+            expiry: Duration::from_secs(600),
+        }
+    }
+}
+
 /// The owner's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -27,6 +47,8 @@ pub struct Config {
     pub uid_range: (u32, u32),
     /// Which cgroup back end to use.
     pub cgroup: CgroupChoice,
+    /// How the owner is asked.
+    pub approvals: Approvals,
 }
 
 impl Default for Config {
@@ -35,6 +57,7 @@ impl Default for Config {
             waive: Vec::new(),
             uid_range: (1_879_048_192, 65_536),
             cgroup: CgroupChoice::Auto,
+            approvals: Approvals::default(),
         }
     }
 }

@@ -109,6 +109,14 @@ text_id!(
     |c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c)
 );
 
+text_id!(
+    /// Names a question to the owner: 1 to 64 of `[a-z0-9-]`, so that a person can type it.
+    ApprovalId,
+    "approval id",
+    "1 to 64 characters of a-z, 0-9 and -",
+    |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
+);
+
 /// Counts the contexts of one session's log, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

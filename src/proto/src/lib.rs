@@ -5,6 +5,7 @@
 //! input is an error and never a panic. `docs/formats.md` and the byte-exact fixtures under
 //! `tests/fixtures/` are the specification.
 
+pub mod approval;
 pub mod audit;
 pub mod broker;
 pub mod class;
@@ -21,10 +22,11 @@ pub mod role;
 pub mod session_log;
 pub mod tool;
 
+pub use approval::{Answer, Approval, ApprovalEvent};
 pub use audit::{Arguments, DecisionRecord, Entry, Line};
 pub use class::{DataClass, Labels};
 pub use confinement::{Asserted, Confinement, Gap, Layer, Level};
-pub use ids::{CallId, Epoch, GrantId, Hash32, InvalidId, SessionId, Ticket, Timestamp, ToolName};
+pub use ids::{ApprovalId, CallId, Epoch, GrantId, Hash32, InvalidId, SessionId, Ticket, Timestamp, ToolName};
 pub use message::{Envelope, ErrorCode, Message, WireError};
 pub use reason::DenyReason;
 

@@ -8,7 +8,7 @@ use crate::broker::{
     Recorded, Refused,
 };
 use crate::client::{
-    SessionEnd, SessionListReply, SessionOpen, SessionOpened, StatusReply, ToolRequest,
+    AnswerQuestion, ApprovalsReply, SessionEnd, SessionListReply, SessionOpen, SessionOpened, StatusReply, ToolRequest,
     ToolResponse, ToolsListReply,
 };
 use crate::role::{Empty, RoleStart};
@@ -39,6 +39,8 @@ pub enum ErrorCode {
     BadMessage,
     /// The session is not open, or not this socket's.
     UnknownSession,
+    /// No open question has this id: it was answered, has lapsed, or never was.
+    UnknownApproval,
     /// The call's number does not rise.
     BadCall,
     /// The peer failed.
@@ -77,6 +79,10 @@ pub enum Message {
     SessionList(Empty),
     SessionListReply(SessionListReply),
     SessionEnd(SessionEnd),
+    Approvals(Empty),
+    ApprovalsReply(ApprovalsReply),
+    Approve(AnswerQuestion),
+    Refuse(AnswerQuestion),
     Status(Empty),
     StatusReply(StatusReply),
 
@@ -127,6 +133,10 @@ impl Message {
             Self::SessionList(_) => "session_list",
             Self::SessionListReply(_) => "session_list_reply",
             Self::SessionEnd(_) => "session_end",
+            Self::Approvals(_) => "approvals",
+            Self::ApprovalsReply(_) => "approvals_reply",
+            Self::Approve(_) => "approve",
+            Self::Refuse(_) => "refuse",
             Self::Status(_) => "status",
             Self::StatusReply(_) => "status_reply",
             Self::RoleStart(_) => "role_start",

@@ -20,6 +20,7 @@ mod restart;
 mod role;
 mod sandbox;
 mod stdio;
+mod stores;
 mod up;
 
 use std::error::Error;

@@ -98,6 +98,7 @@ pub(crate) fn load(directories: &Directories, generation: u64) -> Result<Loaded,
         }
         problems.extend(check_paths(grant, &guard));
     }
+    problems.extend(crate::stores::check(&policy));
     if problems.is_empty() {
         Ok(Loaded {
             files,

@@ -92,6 +92,16 @@ impl Place {
         by_name || by_inode || by_mount
     }
 
+    /// Whether this lies in `other` and is not `other` itself.
+    pub(crate) fn lies_below(&self, other: &Self) -> bool {
+        self.lies_in(other) && !other.lies_in(self)
+    }
+
+    /// Whether it is a directory now. What does not exist is none.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.own.is_some() && self.canonical.is_dir()
+    }
+
     /// Whether one of the two contains the other.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.lies_in(other) || other.lies_in(self)

@@ -87,6 +87,7 @@ fn outcome(outcome: &Outcome) -> Cell {
         (Some(ExitCause::Timeout), _) => "timeout".to_owned(),
         (Some(ExitCause::Memory), _) => "memory".to_owned(),
         (Some(ExitCause::Aborted), _) => "aborted".to_owned(),
+        (Some(ExitCause::Lost), _) => "lost".to_owned(),
         (Some(ExitCause::NotStarted), _) => "not started".to_owned(),
         (_, Some(ExitStatus::Code(code))) => format!("exit {code}"),
         (_, Some(ExitStatus::Signal(signal))) => format!("signal {signal}"),

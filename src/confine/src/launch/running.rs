@@ -149,7 +149,7 @@ impl Running {
             None if by_signal && self.sandbox.oom_kills() > 0 => ExitCause::Memory,
             None if exit.is_some() => ExitCause::Exited,
             // Pid 1 is gone and nobody here asked for it.
-            None => ExitCause::Aborted,
+            None => ExitCause::Lost,
         };
         let usage = Usage {
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),

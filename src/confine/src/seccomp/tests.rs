@@ -191,6 +191,21 @@ fn arguments_decide_only_where_they_must() {
         }
     }
 
+    check(libc::SYS_fcntl, &[3, 1026], &[3, 4]);
+    check(libc::SYS_prlimit64, &[1, 0], &[0, 0]);
+    check(libc::SYS_prlimit64, &[7, 0], &[0, 7]);
+    for nr in [
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setattr,
+    ] {
+        check(nr, &[1], &[0]);
+        check(nr, &[1, 8], &[2, 8]);
+    }
+    for nr in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+        check(nr, &[0, 1], &[0, 0]);
+    }
     check(libc::SYS_ioctl, &[0, libc::TIOCSTI], &[0, libc::TIOCGWINSZ]);
     check(
         libc::SYS_ioctl,
@@ -209,6 +224,19 @@ fn arguments_decide_only_where_they_must() {
             &[u64::from(family as u32), 1],
             &[1, 1],
         );
+    }
+}
+
+#[test]
+fn directories_cannot_be_watched() {
+    let base = base();
+    for nr in [
+        libc::SYS_inotify_init,
+        libc::SYS_inotify_init1,
+        libc::SYS_inotify_add_watch,
+        libc::SYS_fanotify_init,
+    ] {
+        assert_eq!(verdict(&base, nr, &[0]), Verdict::Errno(ENOSYS), "{nr}");
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use proto::broker::{HistoryEntry, RecordEntry, RefuseReason};
 use proto::client::{
-    AuditStatus, RoleStatus, SessionEnd, SessionListReply, SessionOpen, SessionOpened,
+    AnswerQuestion, ApprovalsReply, AuditStatus, Question, RoleStatus, SessionEnd, SessionListReply, SessionOpen, SessionOpened,
     SessionSummary, StatusReply, ToolRequest, ToolResponse, ToolSummary, ToolsListReply,
 };
 use proto::role::{Empty, RoleStart};
 use proto::tool::ToolKind;
-use proto::{CallId, DataClass, DenyReason, Envelope, ErrorCode, Level, Message, WireError};
+use proto::{ApprovalEvent, CallId, DataClass, DenyReason, Envelope, ErrorCode, Level, Message, WireError};
 
 use crate::private_line::history;
-use crate::samples::{ARGUMENTS, CALL, later, session, time, tool};
+use crate::samples::{ARGUMENTS, CALL, PRIVATE, approval, grant, later, session, time, tool};
 use crate::{fixtures, private_line};
 
 /// Fixture name without its ending, and the envelope it holds.
@@ -27,7 +27,7 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
     let response = |response| Envelope::new(7, Message::ToolResponse(response));
     let open = |session| Envelope::new(9, Message::SessionOpen(SessionOpen { session }));
     let pending = ToolResponse::PendingApproval {
-        approval: "a1".into(),
+        approval: approval(),
         expires: later(),
     };
     vec![
@@ -136,6 +136,30 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
             "session_end",
             Envelope::new(12, Message::SessionEnd(SessionEnd { session: session() })),
         ),
+        (
+            "approvals",
+            Envelope::new(14, Message::Approvals(Empty {})),
+        ),
+        (
+            "approvals_reply",
+            Envelope::partial(
+                14,
+                Message::ApprovalsReply(ApprovalsReply {
+                    approvals: vec![question()],
+                }),
+            ),
+        ),
+        (
+            "approvals_reply.last",
+            Envelope::new(
+                14,
+                Message::ApprovalsReply(ApprovalsReply {
+                    approvals: Vec::new(),
+                }),
+            ),
+        ),
+        ("approve", Envelope::new(15, Message::Approve(answer()))),
+        ("refuse", Envelope::new(16, Message::Refuse(answer()))),
         ("status", Envelope::new(13, Message::Status(Empty {}))),
         (
             "status_reply",
@@ -157,6 +181,29 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
             ),
         ),
     ]
+}
+
+fn answer() -> AnswerQuestion {
+    AnswerQuestion {
+        approval: approval(),
+    }
+}
+
+fn question() -> Question {
+    Question {
+        approval: approval(),
+        session: session(),
+        call: CALL,
+        tool: tool(),
+        arguments: ARGUMENTS.into(),
+        grant: grant(),
+        taint: DataClass::Private,
+        untrusted: true,
+        labels: PRIVATE,
+        why: "grant notes.read asks".into(),
+        asked: time(),
+        expires: later(),
+    }
 }
 
 fn status() -> StatusReply {
@@ -235,10 +282,16 @@ fn every_variant_inside_a_kind_has_a_fixture() {
             "refused",
             fixtures::words::<RefuseReason>(r#"{"because":"?"}"#),
         ),
+        (
+            "record.approval",
+            fixtures::words::<ApprovalEvent>(r#"{"state":"?"}"#),
+        ),
     ] {
         for word in words {
             let name = format!("{kind}.{word}");
-            assert!(table.iter().any(|(have, _)| *have == name), "{name}");
+            let within = format!("{name}.");
+            let shows = |have: &str| *have == name || have.starts_with(&within);
+            assert!(table.iter().any(|(have, _)| shows(have)), "{name}");
         }
     }
     let held: BTreeSet<String> = history()

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::config::{CgroupChoice, Config};
+use proto::config::{Approvals, CgroupChoice, Config};
 use proto::grant::{AfterUntrusted, Constraints, Grant, Mode};
 use proto::profile::{LimitsFile, ProfileFile};
 use proto::tool::{Resource, ResultKind, Schema, SchemaType, ToolFile, ToolKind};
@@ -185,6 +185,9 @@ fn a_configuration_that_states_every_key_is_its_fixture() {
         waive: vec![Layer::LandlockNet, Layer::Memory],
         uid_range: (70_000, 1_000),
         cgroup: CgroupChoice::V1,
+        approvals: Approvals {
+            expiry: Duration::from_secs(90),
+        },
     };
     assert_eq!(read::<Config>("config/every_key.toml"), config);
 }
@@ -195,6 +198,9 @@ fn an_empty_configuration_gets_the_defaults() {
         waive: Vec::new(),
         uid_range: (1_879_048_192, 65_536),
         cgroup: CgroupChoice::Auto,
+        approvals: Approvals {
+            expiry: Duration::from_secs(600),
+        },
     };
     assert_eq!(read::<Config>("config/few_keys.toml"), config);
     assert_eq!(Config::default(), config);
@@ -219,7 +225,7 @@ fn every_table_of_an_owners_file_refuses_an_unknown_key() {
             refusal::<ProfileFile>,
             &["", "[limits]"],
         ),
-        ("config/every_key.toml", refusal::<Config>, &[""]),
+        ("config/every_key.toml", refusal::<Config>, &["", "[approvals]"]),
     ];
     for (name, refused, tables) in cases {
         for table in tables {
@@ -287,7 +293,7 @@ fn words_of_the_format_that_nothing_enforces_yet_are_no_values() {
     }
     for table in [
         "[restart]",
-        "[approvals]",
+        "[approvals]\nbatch = 8",
         "[session]",
         "[audit]",
         "[pool]",

@@ -5,10 +5,10 @@ use proto::broker::{
     Abort, Commit, Committed, Exited, Finish, History, HistoryEntry, PolicyGeneration, Prepare,
     Prepared, Record, RecordEntry, Recorded, RefuseReason, Refused,
 };
-use proto::{DataClass, DenyReason, Envelope, Labels, Message};
+use proto::{Approval, DataClass, DenyReason, Envelope, Labels, Message};
 
 use crate::samples::{
-    ARGUMENTS, CALL, EXITED, PRIVATE, TICKET, USAGE, full, grant, later, partial, session, time,
+    ARGUMENTS, CALL, EXITED, PRIVATE, TICKET, USAGE, approval, approvals, full, grant, later, partial, session, time,
     tool,
 };
 
@@ -89,6 +89,22 @@ pub(crate) fn table() -> Vec<(&'static str, Envelope)> {
                 first: time(),
                 last: later(),
             }),
+        ),
+        (
+            "record.approval.asked",
+            record(RecordEntry::Approval(of_approval(0))),
+        ),
+        (
+            "record.approval.answered",
+            record(RecordEntry::Approval(of_approval(1))),
+        ),
+        (
+            "record.approval.expired",
+            record(RecordEntry::Approval(of_approval(3))),
+        ),
+        (
+            "record.approval.withdrawn",
+            record(RecordEntry::Approval(of_approval(4))),
         ),
         ("record.unknown", record(RecordEntry::Unknown { of: 17 })),
         (
@@ -193,6 +209,10 @@ pub(crate) fn table() -> Vec<(&'static str, Envelope)> {
     ]
 }
 
+fn of_approval(index: usize) -> Approval {
+    approvals().remove(index).1
+}
+
 pub(crate) fn approved() -> DecisionRecord {
     DecisionRecord::Approved {
         grant: grant(),
@@ -231,6 +251,13 @@ pub(crate) fn history() -> Vec<HistoryEntry> {
                 class: DataClass::Secret,
                 untrusted: true,
             },
+        },
+        HistoryEntry::Approval {
+            time: later(),
+            approval: approval(),
+            session: session(),
+            call: CALL,
+            event: of_approval(0).event,
         },
     ]
 }

@@ -9,14 +9,14 @@ use proto::audit::{
     OutcomeStatus, RoleEvent, SessionEvent,
 };
 use proto::session_log::{LogRecord, ToolCall};
-use proto::{DataClass, DenyReason, Epoch, Hash32};
+use proto::{Answer, ApprovalEvent, DataClass, DenyReason, Epoch, Hash32};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::fixtures;
 use crate::private_line::approved;
 use crate::samples::{
-    ARGUMENTS, CALL, EXITED, PRIVATE, USAGE, full, grant, hash, later, session, time,
+    ARGUMENTS, CALL, EXITED, PRIVATE, USAGE, approvals, full, grant, hash, later, session, time,
 };
 
 /// Fixture name without its ending, and the line of the audit log that it holds.
@@ -121,6 +121,11 @@ pub(crate) fn audit() -> Vec<(&'static str, Line)> {
             "outcome.unknown",
             later(outcome(OutcomeStatus::Unknown, None, None)),
         ),
+        ("approval.asked", later(of_approval(0))),
+        ("approval.answered.approved", later(of_approval(1))),
+        ("approval.answered.refused", later(of_approval(2))),
+        ("approval.expired", later(of_approval(3))),
+        ("approval.withdrawn", later(of_approval(4))),
         ("denials", later(denials())),
         (
             "recovery",
@@ -166,6 +171,10 @@ fn outcome(status: OutcomeStatus, cause: Option<ExitCause>, exit: Option<ExitSta
         exit,
         usage: cause.is_some().then_some(USAGE),
     })
+}
+
+fn of_approval(index: usize) -> Entry {
+    Entry::Approval(approvals().remove(index).1)
 }
 
 fn denials() -> Entry {
@@ -286,11 +295,27 @@ fn every_entry_and_every_variant_inside_it_has_a_fixture() {
         ("outcome", fixtures::words::<OutcomeStatus>(r#""?""#)),
         ("role", fixtures::words::<RoleEvent>(r#"{"state":"?"}"#)),
         ("session", fixtures::words::<SessionEvent>(r#""?""#)),
+        (
+            "approval.answered",
+            fixtures::words::<Answer>(r#""?""#),
+        ),
     ] {
         for word in words {
             let name = format!("{kind}.{word}");
             assert!(names.contains(name.as_str()), "{name}");
         }
+    }
+}
+
+#[test]
+fn every_event_of_a_question_has_a_fixture() {
+    let names = audit();
+    for word in fixtures::words::<ApprovalEvent>(r#"{"state":"?"}"#) {
+        let begin = format!("approval.{word}");
+        assert!(
+            names.iter().any(|(name, _)| name.starts_with(&begin)),
+            "{begin}"
+        );
     }
 }
 

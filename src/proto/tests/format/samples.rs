@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use proto::audit::{ExitStatus, Usage};
 use proto::{
-    Asserted, CallId, Confinement, DataClass, Gap, GrantId, Hash32, Labels, Layer, Level,
+    Answer, Approval, ApprovalEvent, ApprovalId, Asserted, CallId, Confinement, DataClass, Gap, GrantId, Hash32, Labels, Layer, Level,
     SessionId, Ticket, Timestamp, ToolName,
 };
 
@@ -22,6 +22,41 @@ pub(crate) const PRIVATE: Labels = Labels {
     class: DataClass::Private,
     untrusted: false,
 };
+
+pub(crate) fn approval() -> ApprovalId {
+    ApprovalId::new("a1").unwrap()
+}
+
+/// What can happen to a question, by the end of a fixture's name.
+pub(crate) fn approvals() -> Vec<(&'static str, Approval)> {
+    let answered = |answer, post: Option<&str>| ApprovalEvent::Answered {
+        answer,
+        by: "bxctl".into(),
+        post: post.map(str::to_owned),
+    };
+    let asked = ApprovalEvent::Asked {
+        tool: tool(),
+        grant: grant(),
+        arguments: hash(),
+        expires: later(),
+    };
+    let of = |event| Approval {
+        approval: approval(),
+        session: session(),
+        call: CALL,
+        event,
+    };
+    vec![
+        ("asked", of(asked)),
+        ("answered.approved", of(answered(Answer::Approved, None))),
+        (
+            "answered.refused",
+            of(answered(Answer::Refused, Some("post-9"))),
+        ),
+        ("expired", of(ApprovalEvent::Expired {})),
+        ("withdrawn", of(ApprovalEvent::Withdrawn {})),
+    ]
+}
 
 pub(crate) fn session() -> SessionId {
     SessionId::new("s-2026-1").unwrap()

@@ -6,7 +6,7 @@ use proto::audit::{ExitCause, OutcomeStatus, SessionEvent};
 use proto::config::CgroupChoice;
 use proto::grant::{AfterUntrusted, Mode};
 use proto::tool::{Resource, ResultKind, SchemaType, ToolKind};
-use proto::{DataClass, DenyReason, ErrorCode, Layer, Level};
+use proto::{Answer, DataClass, DenyReason, ErrorCode, Layer, Level};
 use serde::de::DeserializeOwned;
 
 use crate::fixtures;
@@ -20,6 +20,7 @@ fn every_enum_has_the_words_of_its_list_and_no_other() {
     let listed: BTreeMap<String, BTreeSet<String>> =
         serde_json::from_slice(&fixtures::bytes("words.json")).unwrap();
     let known = BTreeMap::from([
+        ("answer".to_owned(), known::<Answer>()),
         ("after_untrusted".to_owned(), known::<AfterUntrusted>()),
         ("cgroup".to_owned(), known::<CgroupChoice>()),
         ("class".to_owned(), known::<DataClass>()),

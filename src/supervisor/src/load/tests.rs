@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-const TOOL: &str = r#"
+pub(crate) const TOOL: &str = r#"
 description = "Shows nothing."
 kind = "stdio"
 command = ["/usr/bin/true"]
@@ -75,7 +75,7 @@ impl Host {
         self.write("config/tools/show.toml", &TOOL.replace(from, to));
     }
 
-    fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         load(&self.directories, 1).err().unwrap_or_default()
     }
 
