@@ -6,8 +6,10 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
+use crate::fs_edit::EditError;
 use crate::fs_list::ListError;
 use crate::fs_read::ReadError;
+use crate::fs_stat::StatError;
 use crate::input::InputError;
 use crate::visible::visible_path;
 use crate::write::WriteError;
@@ -18,12 +20,18 @@ pub enum Failure {
     /// The arguments.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// `fs_edit`.
+    #[error(transparent)]
+    Edit(#[from] EditError),
     /// `fs_list`.
     #[error(transparent)]
     List(#[from] ListError),
     /// `fs_read`.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// `fs_stat`.
+    #[error(transparent)]
+    Stat(#[from] StatError),
     /// `fs_write`.
     #[error(transparent)]
     Write(#[from] WriteError),

@@ -39,7 +39,7 @@ fn write(arguments: &Arguments) -> Result<String, WriteError> {
     let content = arguments.content.as_bytes();
     let held = HeldSignals::hold()?;
     let done = match arguments.mode {
-        Mode::Replace => atomic::replace(&place, content),
+        Mode::Replace => atomic::replace(&place, content, || true),
         Mode::Create => atomic::create(&place, content),
         Mode::Append => in_place::append(&place, content),
     };

@@ -4,9 +4,12 @@
 //! the same when a person runs it by hand. What it may touch is for the kernel to say, so every tool reports what the
 //! kernel answered and what a reader of the message can do about it.
 
+mod fact;
 mod failure;
+mod fs_edit;
 mod fs_list;
 mod fs_read;
+mod fs_stat;
 mod fs_write;
 mod input;
 mod read;
@@ -14,8 +17,10 @@ mod visible;
 mod write;
 
 pub use failure::{Failure, SystemError};
+pub use fs_edit::EditError;
 pub use fs_list::ListError;
 pub use fs_read::ReadError;
+pub use fs_stat::StatError;
 pub use input::{InputError, MAX_INPUT, read_input};
 pub use read::OpenError;
 pub use write::WriteError;
@@ -35,6 +40,11 @@ pub struct Tool {
 /// Every tool, by name.
 pub const TOOLS: &[Tool] = &[
     Tool {
+        name: "fs_edit",
+        about: "{path, old, new, count?}  replace one exact text of a file, which must occur exactly count times, 1 if absent",
+        run: fs_edit::run,
+    },
+    Tool {
         name: "fs_list",
         about: "{path, hidden?, depth?, limit?}  list a directory: type, size, time, name",
         run: fs_list::run,
@@ -43,6 +53,11 @@ pub const TOOLS: &[Tool] = &[
         name: "fs_read",
         about: "{path, offset?, limit?, encoding?}  read lines of a text file, or bytes of any file",
         run: fs_read::run,
+    },
+    Tool {
+        name: "fs_stat",
+        about: "{path}  say what a file is: type, size, mode, owner, times, target of a link",
+        run: fs_stat::run,
     },
     Tool {
         name: "fs_write",

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-pub(crate) use self::open::regular;
+pub(crate) use self::open::{regular, regular_at};
 use crate::failure::SystemError;
 
 /// Why a file was not opened for reading.

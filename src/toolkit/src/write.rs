@@ -81,6 +81,11 @@ pub enum WriteError {
         /// Why no more were.
         source: SystemError,
     },
+    /// Somebody else was faster.
+    #[error(
+        "{0} was changed by somebody else meanwhile: read it again, then call again; nothing was changed"
+    )]
+    Changed(String),
     /// Signals could not be held back.
     #[error("cannot hold signals back: {0}; nothing was changed")]
     Signals(#[from] nix::errno::Errno),

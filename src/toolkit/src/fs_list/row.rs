@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
-use proto::Timestamp;
-use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::look;
+use crate::fact;
 use crate::failure::reason;
 use crate::visible::visible;
 
@@ -32,10 +32,15 @@ pub(super) fn of(
                 FileType::RegularFile => seen.st_size.to_string(),
                 _ => "-".to_owned(),
             };
-            line(word(kind), &size, &time(&seen), &format!("{shown}{after}"))
+            line(
+                fact::kind(kind),
+                &size,
+                &fact::time(seen.st_mtime),
+                &format!("{shown}{after}"),
+            )
         }
         Err(errno) => {
-            let kind = hint.map_or("unknown", word);
+            let kind = hint.map_or("unknown", fact::kind);
             line(
                 kind,
                 "-",
@@ -48,19 +53,6 @@ pub(super) fn of(
 
 fn line(kind: &str, size: &str, time: &str, name: &str) -> String {
     format!("{kind:7} {size:>12}  {time:20}  {name}\n")
-}
-
-const fn word(kind: FileType) -> &'static str {
-    match kind {
-        FileType::RegularFile => "file",
-        FileType::Directory => "dir",
-        FileType::Symlink => "link",
-        FileType::Fifo => "pipe",
-        FileType::Socket => "socket",
-        FileType::CharacterDevice => "chardev",
-        FileType::BlockDevice => "blkdev",
-        FileType::Unknown => "unknown",
-    }
 }
 
 /// ` -> TARGET`, and what is there.
@@ -77,14 +69,4 @@ fn target(directory: impl AsFd, name: &OsStr) -> String {
         Err(errno) => format!(" (broken: {})", reason(errno)),
     };
     format!(" -> {says}{what}")
-}
-
-/// Whole seconds, as `2026-01-31T08:00:00Z`.
-fn time(seen: &Stat) -> String {
-    let Ok(seconds) = u64::try_from(seen.st_mtime) else {
-        return "before 1970".to_owned();
-    };
-    let text = Timestamp::from_millis(seconds.saturating_mul(1000)).to_string();
-    text.split_once('.')
-        .map_or_else(|| text.clone(), |(whole, _)| format!("{whole}Z"))
 }

@@ -24,7 +24,7 @@ pub(crate) fn regular(path: &Path) -> Result<File, OpenError> {
 ///
 /// # Errors
 /// It is not there, may not be read, or is something else.
-fn regular_at(
+pub(crate) fn regular_at(
     directory: impl AsFd,
     name: impl Arg + Copy,
     path: &Path,

@@ -20,15 +20,25 @@ use crate::failure::SystemError;
 const ATTEMPTS: usize = 16;
 
 /// Replaces the file at `place`, or creates it. Where the directory takes no second file beside it, or the file is a
-/// mount point, it is written in place, and the result says so.
+/// mount point, it is written in place, and the result says so. `still` is asked when everything is ready, and stops it if
+/// what stands there is not what is to be replaced.
 ///
 /// # Errors
-/// A step failed; no temporary file is left.
-pub(crate) fn replace(place: &Place, content: &[u8]) -> Result<Done, WriteError> {
+/// A step failed, or `still` said no; no temporary file is left.
+pub(crate) fn replace(
+    place: &Place,
+    content: &[u8],
+    still: impl Fn() -> bool,
+) -> Result<Done, WriteError> {
+    let ask = || match still() {
+        true => Ok(()),
+        false => Err(WriteError::Changed(place.shown())),
+    };
     let existing = place.existing();
     let mut temporary = match Temporary::make(place) {
         Ok(temporary) => temporary,
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) if existing.is_some() => {
+            ask()?;
             return in_place::replace(place, content, "its directory takes no new file");
         }
         Err(errno) => return Err(failed("create a file beside", place, errno).into()),
@@ -42,6 +52,7 @@ pub(crate) fn replace(place: &Place, content: &[u8]) -> Result<Done, WriteError>
         temporary.dress(place, existing, &mut done)?;
     }
     temporary.sync(place)?;
+    ask()?;
     match renameat(
         place.directory(),
         &temporary.name,
@@ -257,6 +268,23 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+
+    #[test]
+    fn what_is_not_there_any_more_when_everything_is_ready_is_not_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a");
+        std::fs::write(&path, "old").unwrap();
+        let place = Place::find(&path).unwrap();
+        let refused = replace(&place, b"new", || false);
+        assert!(
+            matches!(refused, Err(WriteError::Changed(_))),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        replace(&place, b"new", || true).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn temporary_names_differ_and_fit_whatever_the_name_is() {

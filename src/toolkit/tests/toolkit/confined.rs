@@ -20,7 +20,15 @@ fn with_rights<T: Send + 'static>(
     rights: BitFlags<AccessFs>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> T {
-    let path = path.to_owned();
+    with_all_rights(&[(path.to_owned(), rights)], body)
+}
+
+/// The same with rights on several paths.
+fn with_all_rights<T: Send + 'static>(
+    rights: &[(PathBuf, BitFlags<AccessFs>)],
+    body: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let rights = rights.to_vec();
     thread::spawn(move || {
         let mut ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(ABI::V5))
@@ -38,9 +46,11 @@ fn with_rights<T: Send + 'static>(
                 .add_rule(PathBeneath::new(PathFd::new(program).unwrap(), execute))
                 .unwrap();
         }
-        let ruleset = ruleset
-            .add_rule(PathBeneath::new(PathFd::new(path).unwrap(), rights))
-            .unwrap();
+        for (path, rights) in rights {
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(PathFd::new(path).unwrap(), rights))
+                .unwrap();
+        }
         assert_ne!(
             ruleset.restrict_self().unwrap().ruleset,
             RulesetStatus::NotEnforced
@@ -104,6 +114,34 @@ fn replacing_creating_and_appending_need_no_right_to_read() {
     assert_eq!(fs::read_to_string(at("new")).unwrap(), "created");
     assert_eq!(fs::read_to_string(at("log")).unwrap(), "line\nline\n");
     assert_eq!(names(home.path()), ["log", "new", "old"]);
+}
+
+#[test]
+fn an_edit_needs_to_read_one_file_beside_the_right_to_write() {
+    let home = directory();
+    let at = |name: &str| home.path().join(name);
+    fs::write(at("one"), "old").unwrap();
+    fs::write(at("two"), "old").unwrap();
+    let (one, two) = (at("one"), at("two"));
+    let both = [
+        (home.path().to_owned(), write_files()),
+        (one.clone(), AccessFs::ReadFile.into()),
+    ];
+    with_all_rights(&both, move || {
+        let edit = |path: &Path| json!({"path": path, "old": "old", "new": "new"});
+        let text = tool("fs_edit", &edit(&one)).result();
+        assert!(text.ends_with("3 bytes before, 3 now\n"), "{text}");
+        for path in [&one, &two] {
+            let error = tool("fs_edit", &edit(path)).failure();
+            assert!(
+                error.contains("permission denied; an edit needs"),
+                "{error}"
+            );
+        }
+    });
+    assert_eq!(fs::read_to_string(at("one")).unwrap(), "new");
+    assert_eq!(fs::read_to_string(at("two")).unwrap(), "old");
+    assert_eq!(names(home.path()), ["one", "two"]);
 }
 
 #[test]

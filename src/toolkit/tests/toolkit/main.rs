@@ -4,8 +4,10 @@
 
 mod command_line;
 mod confined;
+mod fs_edit;
 mod fs_list;
 mod fs_read;
+mod fs_stat;
 mod fs_write;
 mod misbehave;
 mod run;
