@@ -26,7 +26,9 @@ pub use approval::{Answer, Approval, ApprovalEvent};
 pub use audit::{Arguments, DecisionRecord, Entry, Line};
 pub use class::{DataClass, Labels};
 pub use confinement::{Asserted, Confinement, Gap, Layer, Level};
-pub use ids::{ApprovalId, CallId, Epoch, GrantId, Hash32, InvalidId, SessionId, Ticket, Timestamp, ToolName};
+pub use ids::{
+    ApprovalId, CallId, Epoch, GrantId, Hash32, InvalidId, SessionId, Ticket, Timestamp, ToolName,
+};
 pub use message::{Envelope, ErrorCode, Message, WireError};
 pub use reason::DenyReason;
 

@@ -8,8 +8,8 @@ use crate::broker::{
     Recorded, Refused,
 };
 use crate::client::{
-    AnswerQuestion, ApprovalsReply, SessionEnd, SessionListReply, SessionOpen, SessionOpened, StatusReply, ToolRequest,
-    ToolResponse, ToolsListReply,
+    AnswerQuestion, ApprovalsReply, SessionEnd, SessionListReply, SessionOpen, SessionOpened,
+    StatusReply, ToolRequest, ToolResponse, ToolsListReply,
 };
 use crate::role::{Empty, RoleStart};
 

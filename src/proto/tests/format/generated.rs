@@ -8,11 +8,14 @@ use proto::broker::{
     Abort, Commit, Committed, Exited, Finish, History, HistoryEntry, PolicyGeneration, Prepare,
     Prepared, Record, RecordEntry, Recorded, RefuseReason, Refused,
 };
-use proto::client::{SessionEnd, SessionOpen, SessionOpened, ToolRequest, ToolResponse};
+use proto::client::{
+    AnswerQuestion, SessionEnd, SessionOpen, SessionOpened, ToolRequest, ToolResponse,
+};
 use proto::role::{Empty, RoleStart};
 use proto::{
-    Asserted, CallId, Confinement, DataClass, DenyReason, Envelope, ErrorCode, Gap, GrantId,
-    Hash32, Labels, Layer, Level, Message, SessionId, Ticket, Timestamp, ToolName, WireError,
+    Answer, Approval, ApprovalEvent, ApprovalId, Asserted, CallId, Confinement, DataClass,
+    DenyReason, Envelope, ErrorCode, Gap, GrantId, Hash32, Labels, Layer, Level, Message,
+    SessionId, Ticket, Timestamp, ToolName, WireError,
 };
 
 use crate::messages;
@@ -134,9 +137,36 @@ fn exit() -> impl Strategy<Value = ExitStatus> {
     ]
 }
 
+fn approval() -> impl Strategy<Value = ApprovalId> {
+    "[a-z0-9-]{1,64}".prop_map(|text| ApprovalId::new(text).unwrap())
+}
+
+fn approval_event() -> impl Strategy<Value = ApprovalEvent> {
+    prop_oneof![
+        (tool(), grant(), hash(), time()).prop_map(|(tool, grant, arguments, expires)| {
+            ApprovalEvent::Asked {
+                tool,
+                grant,
+                arguments,
+                expires,
+            }
+        }),
+        (any::<bool>(), text(), prop::option::of(text())).prop_map(|(yes, by, post)| {
+            let answer = if yes {
+                Answer::Approved
+            } else {
+                Answer::Refused
+            };
+            ApprovalEvent::Answered { answer, by, post }
+        }),
+        Just(ApprovalEvent::Expired {}),
+        Just(ApprovalEvent::Withdrawn {}),
+    ]
+}
+
 fn response() -> impl Strategy<Value = ToolResponse> {
     prop_oneof![
-        (text(), time())
+        (approval(), time())
             .prop_map(|(approval, expires)| ToolResponse::PendingApproval { approval, expires }),
         (text(), labels(), any::<bool>(), level()).prop_map(
             |(content, labels, truncated, confinement)| {
@@ -195,6 +225,9 @@ fn client() -> impl Strategy<Value = Message> {
             })
         ),
         Just(Message::Ready(Empty {})),
+        Just(Message::Approvals(Empty {})),
+        approval().prop_map(|approval| Message::Approve(AnswerQuestion { approval })),
+        approval().prop_map(|approval| Message::Refuse(AnswerQuestion { approval })),
     ]
 }
 
@@ -236,6 +269,22 @@ fn history() -> impl Strategy<Value = HistoryEntry> {
                 labels,
             }
         }),
+        (
+            time(),
+            approval(),
+            session(),
+            any::<u64>(),
+            approval_event()
+        )
+            .prop_map(|(time, approval, session, call, event)| {
+                HistoryEntry::Approval {
+                    time,
+                    approval,
+                    session,
+                    call: CallId(call),
+                    event,
+                }
+            }),
     ]
 }
 
@@ -291,6 +340,14 @@ fn recordable() -> impl Strategy<Value = RecordEntry> {
             }
         ),
         any::<u64>().prop_map(|of| RecordEntry::Unknown { of }),
+        (approval(), session(), any::<u64>(), approval_event()).prop_map(
+            |(approval, session, call, event)| RecordEntry::Approval(Approval {
+                approval,
+                session,
+                call: CallId(call),
+                event
+            })
+        ),
     ]
 }
 

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use proto::broker::{HistoryEntry, RecordEntry, RefuseReason};
 use proto::client::{
-    AnswerQuestion, ApprovalsReply, AuditStatus, Question, RoleStatus, SessionEnd, SessionListReply, SessionOpen, SessionOpened,
-    SessionSummary, StatusReply, ToolRequest, ToolResponse, ToolSummary, ToolsListReply,
+    AnswerQuestion, ApprovalsReply, AuditStatus, Question, RoleStatus, SessionEnd,
+    SessionListReply, SessionOpen, SessionOpened, SessionSummary, StatusReply, ToolRequest,
+    ToolResponse, ToolSummary, ToolsListReply,
 };
 use proto::role::{Empty, RoleStart};
 use proto::tool::ToolKind;
-use proto::{ApprovalEvent, CallId, DataClass, DenyReason, Envelope, ErrorCode, Level, Message, WireError};
+use proto::{
+    ApprovalEvent, CallId, DataClass, DenyReason, Envelope, ErrorCode, Level, Message, WireError,
+};
 
 use crate::private_line::history;
 use crate::samples::{ARGUMENTS, CALL, PRIVATE, approval, grant, later, session, time, tool};
@@ -136,10 +139,7 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
             "session_end",
             Envelope::new(12, Message::SessionEnd(SessionEnd { session: session() })),
         ),
-        (
-            "approvals",
-            Envelope::new(14, Message::Approvals(Empty {})),
-        ),
+        ("approvals", Envelope::new(14, Message::Approvals(Empty {}))),
         (
             "approvals_reply",
             Envelope::partial(

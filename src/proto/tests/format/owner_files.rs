@@ -225,7 +225,11 @@ fn every_table_of_an_owners_file_refuses_an_unknown_key() {
             refusal::<ProfileFile>,
             &["", "[limits]"],
         ),
-        ("config/every_key.toml", refusal::<Config>, &["", "[approvals]"]),
+        (
+            "config/every_key.toml",
+            refusal::<Config>,
+            &["", "[approvals]"],
+        ),
     ];
     for (name, refused, tables) in cases {
         for table in tables {

@@ -8,8 +8,8 @@ use proto::broker::{
 use proto::{Approval, DataClass, DenyReason, Envelope, Labels, Message};
 
 use crate::samples::{
-    ARGUMENTS, CALL, EXITED, PRIVATE, TICKET, USAGE, approval, approvals, full, grant, later, partial, session, time,
-    tool,
+    ARGUMENTS, CALL, EXITED, PRIVATE, TICKET, USAGE, approval, approvals, full, grant, later,
+    partial, session, time, tool,
 };
 
 /// The part of the table that is said between brokerd and the supervisor.

@@ -295,10 +295,7 @@ fn every_entry_and_every_variant_inside_it_has_a_fixture() {
         ("outcome", fixtures::words::<OutcomeStatus>(r#""?""#)),
         ("role", fixtures::words::<RoleEvent>(r#"{"state":"?"}"#)),
         ("session", fixtures::words::<SessionEvent>(r#""?""#)),
-        (
-            "approval.answered",
-            fixtures::words::<Answer>(r#""?""#),
-        ),
+        ("approval.answered", fixtures::words::<Answer>(r#""?""#)),
     ] {
         for word in words {
             let name = format!("{kind}.{word}");

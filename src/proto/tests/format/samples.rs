@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use proto::audit::{ExitStatus, Usage};
 use proto::{
-    Answer, Approval, ApprovalEvent, ApprovalId, Asserted, CallId, Confinement, DataClass, Gap, GrantId, Hash32, Labels, Layer, Level,
-    SessionId, Ticket, Timestamp, ToolName,
+    Answer, Approval, ApprovalEvent, ApprovalId, Asserted, CallId, Confinement, DataClass, Gap,
+    GrantId, Hash32, Labels, Layer, Level, SessionId, Ticket, Timestamp, ToolName,
 };
 
 pub(crate) const TIME: &str = "2026-09-17T08:05:00.000Z";
