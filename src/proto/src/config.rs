@@ -11,11 +11,13 @@ use crate::tool::duration;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CgroupChoice {
-    /// v1 where the host has its controllers, else none.
+    /// Each controller where the host has it, in v1 or in v2.
     #[default]
     Auto,
     /// v1, or the start fails.
     V1,
+    /// v2, or the start fails.
+    V2,
     /// No limits; they are gaps.
     None,
 }

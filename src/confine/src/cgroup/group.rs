@@ -12,12 +12,10 @@ use proto::Layer;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::CgroupError;
-use super::hierarchy::{self, CONTROLLERS};
+use super::hierarchy::{CONTROLLERS, Missing, Version};
+use super::{CgroupError, limits, mounts};
 use crate::plan::Limits;
 
-/// The period over which processor time is counted, in microseconds.
-const CPU_PERIOD: u64 = 100_000;
 /// How long processes have to die after SIGKILL, and a group without processes to be given up by the kernel.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -26,13 +24,14 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Group {
     pub(super) parts: Vec<Part>,
-    pub(super) missing: Vec<(Layer, String)>,
+    pub(super) missing: Missing,
     pub(super) limits: Limits,
 }
 
 /// The group in one hierarchy.
 #[derive(Debug)]
 pub(super) struct Part {
+    pub(super) version: Version,
     pub(super) layers: Vec<Layer>,
     pub(super) directory: PathBuf,
     /// What `/proc/<pid>/cgroup` says for its members.
@@ -42,89 +41,22 @@ pub(super) struct Part {
 impl Part {
     /// Writes the limits of its layers.
     pub(super) fn limit(&self, limits: &Limits) -> Result<(), CgroupError> {
-        for layer in &self.layers {
-            match layer {
-                Layer::Memory => {
-                    let bytes = limits.memory.to_string();
-                    self.write("memory.limit_in_bytes", &bytes)?;
-                    // After the plain limit, which it may not be below. Without swap accounting it is not there.
-                    self.write_if_there("memory.memsw.limit_in_bytes", &bytes)?;
-                    self.write_if_there("memory.swappiness", "0")?;
-                }
-                Layer::Pids => self.write("pids.max", &limits.pids.to_string())?,
-                _ => {
-                    self.write("cpu.cfs_period_us", &CPU_PERIOD.to_string())?;
-                    self.write("cpu.cfs_quota_us", &quota(limits).to_string())?;
-                }
-            }
-        }
-        Ok(())
+        self.layers
+            .iter()
+            .try_for_each(|layer| limits::set(&self.directory, self.version, *layer, limits))
     }
 
-    fn write(&self, file: &str, value: &str) -> Result<(), CgroupError> {
-        let path = self.directory.join(file);
-        let write = || {
-            OpenOptions::new()
-                .write(true)
-                .open(&path)?
-                .write_all(value.as_bytes())
+    /// How many processes the kernel has killed in it for want of memory.
+    fn oom_kills(&self) -> Option<u64> {
+        let file = match self.version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
         };
-        write().map_err(|source| CgroupError::Limit {
-            path: path.clone(),
-            value: value.to_owned(),
-            source,
-        })
+        number(
+            &fs::read_to_string(self.directory.join(file)).ok()?,
+            "oom_kill",
+        )
     }
-
-    fn write_if_there(&self, file: &str, value: &str) -> Result<(), CgroupError> {
-        if self.directory.join(file).exists() {
-            self.write(file, value)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Whether the limit of `layer` stands as it was set, read back.
-    fn check(&self, layer: Layer, limits: &Limits) -> Result<(), String> {
-        match layer {
-            Layer::Memory => {
-                self.holds("memory.limit_in_bytes", |bytes| {
-                    is_rounded(bytes, limits.memory)
-                })?;
-                if self.directory.join("memory.memsw.limit_in_bytes").exists() {
-                    self.holds("memory.memsw.limit_in_bytes", |bytes| {
-                        is_rounded(bytes, limits.memory)
-                    })?;
-                }
-                Ok(())
-            }
-            Layer::Pids => self.holds("pids.max", |max| max == u64::from(limits.pids)),
-            _ => {
-                self.holds("cpu.cfs_period_us", |period| period == CPU_PERIOD)?;
-                self.holds("cpu.cfs_quota_us", |given| given == quota(limits))
-            }
-        }
-    }
-
-    fn holds(&self, file: &str, is_right: impl Fn(u64) -> bool) -> Result<(), String> {
-        let text = fs::read_to_string(self.directory.join(file))
-            .map_err(|error| format!("cannot read {file}: {error}"))?;
-        match text.trim().parse() {
-            Ok(value) if is_right(value) => Ok(()),
-            _ => Err(format!("{file} is {}", text.trim())),
-        }
-    }
-}
-
-/// Microseconds of each period.
-fn quota(limits: &Limits) -> u64 {
-    u64::from(limits.cpu) * (CPU_PERIOD / 100)
-}
-
-/// Whether `found` is `wanted` cut to whole pages, as the kernel keeps it.
-fn is_rounded(found: u64, wanted: u64) -> bool {
-    let page = rustix::param::page_size() as u64;
-    found == wanted / page * page
 }
 
 impl Group {
@@ -162,7 +94,11 @@ impl Group {
                 .iter()
                 .find(|part| part.layers.contains(&layer))
                 .ok_or_else(|| format!("no group for {layer}"))?;
-            let group = hierarchy::own_group(groups.as_ref().map_err(Clone::clone)?, controller);
+            let groups = groups.as_ref().map_err(Clone::clone)?;
+            let group = match part.version {
+                Version::V1 => mounts::group_of(groups, controller),
+                Version::V2 => mounts::unified_group(groups),
+            };
             if group.as_deref() != Some(part.group.as_str()) {
                 let found = group.unwrap_or_else(|| "none".to_owned());
                 return Err(format!(
@@ -170,7 +106,7 @@ impl Group {
                     part.group
                 ));
             }
-            part.check(layer, &self.limits)
+            limits::check(&part.directory, part.version, layer, &self.limits)
         };
         CONTROLLERS
             .iter()
@@ -185,13 +121,11 @@ impl Group {
         self.parts
             .iter()
             .filter(|part| part.layers.contains(&Layer::Memory))
-            .filter_map(|part| fs::read_to_string(part.directory.join("memory.oom_control")).ok())
-            .find_map(|text| oom_kills(&text))
+            .find_map(Part::oom_kills)
             .unwrap_or(0)
     }
 
-    /// Kills everything in the group with SIGKILL and waits until it is empty; forks meanwhile are caught, because the
-    /// group is read again until nothing is left.
+    /// Kills everything in the group with SIGKILL and waits until it is empty, forks meanwhile included.
     ///
     /// # Errors
     /// [`CgroupError::Busy`] if something is still there after 2 seconds.
@@ -217,33 +151,73 @@ impl Group {
     }
 }
 
-/// `oom_kill` of a `memory.oom_control`.
-fn oom_kills(text: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+/// The number after `key` in a file of keys and numbers, one pair a line.
+fn number(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| value.trim().parse().ok())?
+    })
 }
 
-/// Kills what is in a group until it is empty.
+/// Kills what is in a group until it is empty: at once where the kernel has `cgroup.kill` (v2, since 5.14), else one by
+/// one, and the group is read again until nothing is left.
 pub(super) fn kill_all(directory: &Path) -> Result<(), CgroupError> {
     let start = Instant::now();
-    loop {
-        let pids = members(directory)?;
-        if pids.is_empty() {
-            return Ok(());
-        }
-        let held: Vec<_> = pids
-            .iter()
-            .filter_map(|pid| Some((*pid, pidfd_open(*pid, PidfdFlags::empty()).ok()?)))
-            .collect();
-        // A number may have gone to a stranger between the two: only what is a member while held is killed.
-        let still = members(directory)?;
-        for (_, process) in held.iter().filter(|(pid, _)| still.contains(pid)) {
-            let _ = pidfd_send_signal(process, Signal::KILL);
+    let mut at_once = false;
+    while !is_empty(directory)? {
+        at_once = at_once || kill_at_once(directory);
+        if !at_once {
+            kill_each(directory)?;
         }
         if start.elapsed() > PATIENCE {
             return Err(CgroupError::Busy(directory.to_owned()));
         }
         thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Whether the kernel has taken the whole group, and what is forked meanwhile.
+fn kill_at_once(directory: &Path) -> bool {
+    let path = directory.join("cgroup.kill");
+    let write = || OpenOptions::new().write(true).open(path)?.write_all(b"1");
+    write().is_ok()
+}
+
+fn kill_each(directory: &Path) -> Result<(), CgroupError> {
+    let held: Vec<_> = members(directory)?
+        .into_iter()
+        .filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
+        .collect();
+    // A number may have gone to a stranger between the two: only what is a member while held is killed.
+    let still = members(directory)?;
+    for (_, process) in held.iter().filter(|(pid, _)| still.contains(pid)) {
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
+    Ok(())
+}
+
+/// Whether no process is in the group, nor, as v2 counts them, in one below it.
+fn is_empty(directory: &Path) -> Result<bool, CgroupError> {
+    match is_populated(directory) {
+        Ok(Some(populated)) => Ok(!populated),
+        Ok(None) => Ok(members(directory)?.is_empty()),
+        Err(source) => Err(CgroupError::Read {
+            path: directory.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// What the kernel says of a v2 group: whether a living process is in it or in a group below it. `None` where it does not
+/// say, for a v1 group and for one that is gone.
+pub(super) fn is_populated(directory: &Path) -> io::Result<Option<bool>> {
+    match fs::read_to_string(directory.join("cgroup.events")) {
+        Ok(text) => Ok(number(&text, "populated").map(|count| count > 0)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A group that is removed while its file is open.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NODEV) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,277 +1,180 @@
-//! Where the v1 controllers are and which group the supervisor is in itself: two files of `/proc`, read as text.
-//! Touches nothing.
+//! Which hierarchy limits what: v1 has one for each controller, v2 one for all. Decides from two files of `/proc` and
+//! touches nothing.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use proto::Layer;
+use rustix::fs::Access;
 
-/// The limits this version sets, each by one v1 controller of the kernel's name.
+use super::mounts::{self, Mounted};
+
+/// The limits that are set, each by one controller of the kernel's name.
 pub(super) const CONTROLLERS: [(Layer, &str); 3] = [
     (Layer::Memory, "memory"),
     (Layer::Pids, "pids"),
     (Layer::Cpu, "cpu"),
 ];
 
-/// One mounted v1 hierarchy, seen from the supervisor's own group.
+/// The kernel's name of the controller of a layer.
+pub(super) fn controller(layer: Layer) -> &'static str {
+    let found = CONTROLLERS.iter().find(|(of, _)| *of == layer);
+    found.map_or("", |(_, name)| name)
+}
+
+/// The two interfaces of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+/// One mounted hierarchy, seen from the group below which those of sandboxes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hierarchy {
-    /// What it limits; several if controllers are mounted together.
+    pub(super) version: Version,
+    /// What it limits; several if controllers are together in it.
     pub(super) layers: Vec<Layer>,
-    /// The supervisor's own group as `/proc/<pid>/cgroup` says it.
-    pub(super) own: String,
+    /// That group as `/proc/<pid>/cgroup` would say it.
+    pub(super) group: String,
     /// The directory of that group.
     pub(super) directory: PathBuf,
 }
 
-/// A cgroup mount: the group that stands at its root, where, and its super block options.
-struct Mounted {
-    root: String,
-    at: PathBuf,
-    options: Vec<String>,
-}
+/// Layers that cannot be limited, each with the reason.
+pub(super) type Missing = Vec<(Layer, String)>;
 
-/// Finds the hierarchies, and why there is none for the other layers.
+/// Finds the v1 hierarchies of `layers`, and why there is none for some.
 ///
-/// `own_groups` is `/proc/self/cgroup` and `mountinfo` is `/proc/self/mountinfo` (cgroups(7), proc(5)); `is_own` says
-/// whether a directory is the group that the caller is in.
-pub(super) fn find(
+/// `own_groups` is the text of `/proc/self/cgroup` (cgroups(7)); `is_own` says whether a directory is the group that the
+/// caller is in.
+pub(super) fn v1(
+    layers: &[Layer],
     own_groups: &str,
-    mountinfo: &str,
-    is_own: impl Fn(&Path) -> bool,
-) -> (Vec<Hierarchy>, Vec<(Layer, String)>) {
-    let (mounts, unified) = mounts(mountinfo);
+    mounts: &[Mounted],
+    is_own: &impl Fn(&Path) -> bool,
+) -> (Vec<Hierarchy>, Missing) {
     let mut found: Vec<Hierarchy> = Vec::new();
     let mut missing = Vec::new();
-    for (layer, controller) in CONTROLLERS {
-        match one(own_groups, &mounts, unified, controller, &is_own) {
-            Ok((own, directory)) => {
+    for layer in layers {
+        match one(controller(*layer), own_groups, mounts, is_own) {
+            Ok((group, directory)) => {
                 match found.iter_mut().find(|known| known.directory == directory) {
-                    Some(known) => known.layers.push(layer),
+                    Some(known) => known.layers.push(*layer),
                     None => found.push(Hierarchy {
-                        layers: vec![layer],
-                        own,
+                        version: Version::V1,
+                        layers: vec![*layer],
+                        group,
                         directory,
                     }),
                 }
             }
-            Err(reason) => missing.push((layer, reason)),
+            Err(reason) => missing.push((*layer, reason)),
         }
     }
     (found, missing)
 }
 
 fn one(
+    controller: &str,
     own_groups: &str,
     mounts: &[Mounted],
-    unified: bool,
-    controller: &str,
     is_own: &impl Fn(&Path) -> bool,
 ) -> Result<(String, PathBuf), String> {
-    let has = |options: &[String]| options.iter().any(|option| option == controller);
-    let Some(mount) = mounts.iter().find(|mount| has(&mount.options)) else {
-        return Err(if unified {
-            format!("the {controller} controller is cgroup v2 only: this version limits with v1")
+    let Some(mount) = mounts.iter().find(|mount| mount.is_of(controller)) else {
+        return Err(if mounts.iter().any(|mount| mount.unified) {
+            format!("the {controller} controller is not in cgroup v1 on this host")
         } else {
             format!("no {controller} controller is mounted")
         });
     };
-    let own = own_group(own_groups, controller)
+    let own = mounts::group_of(own_groups, controller)
         .ok_or_else(|| format!("/proc/self/cgroup names no group for {controller}"))?;
-    let candidates = [
-        relative(&own, &mount.root).map(|below| mount.at.join(below)),
-        relative(&own, "/").map(|below| mount.at.join(below)),
-        // In a container that sees its own group as the root of the mount, but not in /proc/self/cgroup.
-        Some(mount.at.clone()),
-    ];
-    let directory = candidates.into_iter().flatten().find(|path| is_own(path));
-    match directory {
-        Some(directory) => Ok((own, directory)),
-        None => Err(format!(
-            "the group {own} is not to be found under {}",
-            mount.at.display()
-        )),
-    }
+    let directory = mount.directory(&own, is_own)?;
+    writable(&directory)?;
+    Ok((own, directory))
 }
 
-/// The group of `controller` in the text of a `/proc/<pid>/cgroup`.
-pub(super) fn own_group(groups: &str, controller: &str) -> Option<String> {
-    groups.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (parts.next()?, parts.next()?);
-        controllers
-            .split(',')
-            .any(|name| name == controller)
-            .then(|| group.to_owned())
+/// Whether the caller may write to a file or directory, which it may not in the read-only hierarchies of containers.
+pub(super) fn writable(path: &Path) -> Result<(), String> {
+    rustix::fs::access(path, Access::WRITE_OK).map_err(|errno| {
+        let error = std::io::Error::from(errno);
+        format!("{} is not writable: {error}", path.display())
     })
-}
-
-/// `group` as seen from `root`, both absolute, without a leading slash.
-fn relative<'a>(group: &'a str, root: &str) -> Option<&'a str> {
-    let below = group.strip_prefix(root.trim_end_matches('/'))?;
-    if below.is_empty() {
-        Some(below)
-    } else {
-        below.strip_prefix('/')
-    }
-}
-
-/// All v1 mounts, and whether there is a v2 one.
-fn mounts(mountinfo: &str) -> (Vec<Mounted>, bool) {
-    let mut found = Vec::new();
-    let mut unified = false;
-    for line in mountinfo.lines() {
-        let Some((place, source)) = line.split_once(" - ") else {
-            continue;
-        };
-        let mut place = place.split(' ').skip(3);
-        let mut source = source.split(' ');
-        let (Some(root), Some(at), Some(kind)) = (place.next(), place.next(), source.next()) else {
-            continue;
-        };
-        unified |= kind == "cgroup2";
-        if kind == "cgroup" {
-            found.push(Mounted {
-                root: unescape(root).to_string_lossy().into_owned(),
-                at: PathBuf::from(unescape(at)),
-                options: source
-                    .nth(1)
-                    .unwrap_or_default()
-                    .split(',')
-                    .map(str::to_owned)
-                    .collect(),
-            });
-        }
-    }
-    (found, unified)
-}
-
-/// Undoes the octal escapes of `mountinfo`: space, tab, line feed and backslash (proc(5)).
-fn unescape(text: &str) -> OsString {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let octal = tail
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| {
-                let digits = std::str::from_utf8(digits).ok()?;
-                u8::from_str_radix(digits, 8).ok()
-            });
-        match octal {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    OsString::from_vec(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HYBRID: &str = "\
-31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
-32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
-35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 master:3 - cgroup cgroup rw,memory
-39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
-41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
-";
-    const OWN: &str = "8:pids:/\n4:memory:/user.slice/a\n1:cpu,cpuacct:/\n0::/\n";
+    const ALL: [Layer; 3] = [Layer::Memory, Layer::Pids, Layer::Cpu];
 
     fn any(_: &Path) -> bool {
         true
     }
 
+    /// A directory that stands for a hierarchy, and the line of its mount.
+    fn mounted(names: &[&str]) -> (tempfile::TempDir, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |name: &&str| {
+            let at = directory.path().join(name.replace(',', "+"));
+            std::fs::create_dir_all(at.join("user.slice")).unwrap();
+            format!("1 1 0:1 / {} rw - cgroup none rw,{name}\n", at.display())
+        };
+        let text = names.iter().map(line).collect();
+        (directory, text)
+    }
+
     #[test]
-    fn a_hybrid_host_has_all_three() {
-        let (found, missing) = find(OWN, HYBRID, any);
+    fn a_host_with_v1_has_all_three_each_seen_from_the_own_group() {
+        let (directory, text) = mounted(&["memory", "pids", "cpu,cpuacct"]);
+        let own = "8:pids:/\n4:memory:/user.slice\n1:cpu,cpuacct:/\n0::/\n";
+        let (found, missing) = v1(&ALL, own, &mounts::mounts(&text), &any);
         assert_eq!(missing, []);
-        let directories: Vec<_> = found
+        let seen: Vec<_> = found
             .iter()
-            .map(|one| (one.layers.as_slice(), one.directory.to_str().unwrap()))
+            .map(|one| (one.layers.as_slice(), one.directory.as_path()))
             .collect();
+        let at = |below: &str| directory.path().join(below);
+        let expected = [at("memory/user.slice"), at("pids/"), at("cpu+cpuacct/")];
         assert_eq!(
-            directories,
+            seen,
             [
-                (
-                    [Layer::Memory].as_slice(),
-                    "/sys/fs/cgroup/memory/user.slice/a"
-                ),
-                (&[Layer::Pids], "/sys/fs/cgroup/pids/"),
-                (&[Layer::Cpu], "/sys/fs/cgroup/cpu,cpuacct/"),
+                ([Layer::Memory].as_slice(), expected[0].as_path()),
+                (&[Layer::Pids], &expected[1]),
+                (&[Layer::Cpu], &expected[2]),
             ]
         );
-        assert_eq!(found[0].own, "/user.slice/a");
+        assert_eq!(found[0].group, "/user.slice");
     }
 
     #[test]
     fn controllers_that_are_mounted_together_are_one_hierarchy() {
-        let (found, _) = find(
-            "1:memory,pids:/x\n",
-            "1 1 0:1 / /cg rw - cgroup none rw,memory,pids\n",
-            any,
-        );
+        let (_directory, text) = mounted(&["memory,pids"]);
+        let (found, missing) = v1(&ALL, "1:memory,pids:/\n", &mounts::mounts(&text), &any);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].layers, [Layer::Memory, Layer::Pids]);
+        assert_eq!(missing.len(), 1);
     }
 
     #[test]
-    fn a_unified_host_says_that_only_v1_limits() {
-        let (found, missing) = find(
-            "0::/user.slice\n",
-            "1 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-            any,
-        );
+    fn a_controller_that_is_not_in_v1_says_so() {
+        let unified = mounts::mounts("1 1 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let (found, missing) = v1(&ALL, "0::/user.slice\n", &unified, &any);
         assert_eq!(found, []);
-        assert_eq!(missing.len(), 3);
-        assert_eq!(
-            missing[0].1,
-            "the memory controller is cgroup v2 only: this version limits with v1"
-        );
-        let (_, missing) = find("", "", any);
+        let reason = "the memory controller is not in cgroup v1 on this host";
+        assert_eq!(missing[0], (Layer::Memory, reason.to_owned()));
+        let (_, missing) = v1(&ALL, "", &[], &any);
         assert_eq!(missing[1].1, "no pids controller is mounted");
     }
 
     #[test]
-    fn the_own_group_is_found_below_the_root_of_the_mount() {
-        let own = "1:memory:/docker/abc\n";
-        let bound = "1 1 0:1 /docker/abc /cg rw - cgroup none rw,memory\n";
-        let whole = "1 1 0:1 / /cg rw - cgroup none rw,memory\n";
-        let directory = |mountinfo, is_own: &dyn Fn(&Path) -> bool| {
-            let (found, missing) = find(own, mountinfo, is_own);
-            found
-                .first()
-                .map(|one| one.directory.clone())
-                .ok_or_else(|| missing[0].1.clone())
-        };
-        assert_eq!(directory(bound, &any).unwrap(), Path::new("/cg"));
-        assert_eq!(directory(whole, &any).unwrap(), Path::new("/cg/docker/abc"));
-        let only_root = |path: &Path| path == Path::new("/cg");
-        assert_eq!(directory(whole, &only_root).unwrap(), Path::new("/cg"));
+    fn a_group_that_cannot_be_written_is_missing() {
+        let text = "1 1 0:1 / /nonexistent rw - cgroup none rw,pids\n";
+        let (found, missing) = v1(&[Layer::Pids], "1:pids:/\n", &mounts::mounts(text), &any);
+        assert_eq!(found, []);
         assert_eq!(
-            directory(whole, &|_| false).unwrap_err(),
-            "the group /docker/abc is not to be found under /cg"
+            missing[0].1,
+            "/nonexistent/ is not writable: No such file or directory (os error 2)"
         );
-    }
-
-    #[test]
-    fn a_name_that_only_begins_like_the_root_is_not_below_it() {
-        assert_eq!(relative("/a/b", "/a"), Some("b"));
-        assert_eq!(relative("/a", "/a"), Some(""));
-        assert_eq!(relative("/ab", "/a"), None);
-        assert_eq!(relative("/ab", "/"), Some("ab"));
-    }
-
-    #[test]
-    fn escapes_of_mountinfo_are_undone() {
-        assert_eq!(unescape(r"/a\040b\134c\9"), r"/a b\c\9");
     }
 }

@@ -1,11 +1,15 @@
-//! Limits by cgroup v1, or none: memory, processes and processor time of each sandbox.
+//! Limits by cgroup v1 or v2, or none: memory, processes and processor time of each sandbox.
 //!
 //! Every sandbox gets a group of its own, `boxmaker-<name>/<id>` below the group that the supervisor is in, in each
-//! hierarchy there is. Groups that exist already are never touched, but those below the own `boxmaker-<name>`. A
-//! layer without a controller is reported with its reason and is the caller's gap.
+//! hierarchy that limits something. Groups that exist already are never touched, but those below the own
+//! `boxmaker-<name>`, and with v2 the own group, if nobody else is in it. A layer without a controller is reported with
+//! its reason and is the caller's gap.
 
 mod group;
 mod hierarchy;
+mod limits;
+mod mounts;
+mod unified;
 
 use std::fs;
 use std::io;
@@ -13,12 +17,12 @@ use std::path::{Path, PathBuf};
 
 use proto::Layer;
 use proto::config::CgroupChoice;
-use rustix::fs::Access;
 use rustix::io::Errno;
 
 pub use group::Group;
 use group::Part;
-use hierarchy::Hierarchy;
+use hierarchy::{CONTROLLERS, Hierarchy, Missing, Version};
+use unified::Unified;
 
 use crate::plan::Limits;
 
@@ -30,11 +34,13 @@ pub enum CgroupError {
         "{0:?} cannot name a cgroup: 1 to 64 characters of a-z, A-Z, 0-9, _, . and -, not beginning with a dot"
     )]
     Name(String),
-    /// v1 is demanded and a controller is missing.
+    /// One of the two versions is demanded, and it cannot limit something.
     #[error(
-        "cgroup = \"v1\", but {reason}; mount the controller, or say cgroup = \"auto\" and accept the gap"
+        "cgroup = \"{choice}\", but {reason}; put that right, or say cgroup = \"auto\" and accept what is then missing"
     )]
     Demanded {
+        /// What the configuration says.
+        choice: &'static str,
         /// The layer that has no controller.
         layer: Layer,
         /// Why not.
@@ -82,52 +88,98 @@ pub enum CgroupError {
 /// What this host offers, found once.
 #[derive(Debug, Clone)]
 pub struct Backend {
+    choice: CgroupChoice,
     hierarchies: Vec<Hierarchy>,
-    missing: Vec<(Layer, String)>,
+    /// Until the supervisor has settled in it.
+    unified: Option<Unified>,
+    missing: Missing,
     directory: String,
 }
 
 impl Backend {
-    /// Looks for the v1 controllers and for the group of the calling process; `name` tells apart the supervisors of one
-    /// host. Makes nothing.
+    /// Looks for the controllers and for the group of the calling process; `name` tells apart the supervisors of one
+    /// host. With `auto` each controller is used where the host has it, in v1 or in v2. Makes nothing and changes nothing.
     ///
     /// # Errors
-    /// [`CgroupError::Name`], [`CgroupError::Read`] for `/proc`, and [`CgroupError::Demanded`] if the choice is `v1` and
-    /// a controller is missing or its directory is not writable.
+    /// [`CgroupError::Name`], [`CgroupError::Read`] for `/proc`, and [`CgroupError::Demanded`] if the choice is `v1` or
+    /// `v2` and something cannot be limited with it.
     pub fn detect(choice: CgroupChoice, name: &str) -> Result<Self, CgroupError> {
+        let directory = format!("boxmaker-{}", is_name(name)?);
         let read = |path: &str| {
             fs::read_to_string(path).map_err(|source| CgroupError::Read {
                 path: path.into(),
                 source,
             })
         };
-        let (hierarchies, missing) = if choice == CgroupChoice::None {
-            let reason = "the configuration says cgroup = \"none\"";
-            let all = hierarchy::CONTROLLERS;
-            let missing = all.iter().map(|(layer, _)| (*layer, reason.to_owned()));
-            (Vec::new(), missing.collect())
-        } else {
-            let own = read("/proc/self/cgroup")?;
-            let mountinfo = read("/proc/self/mountinfo")?;
-            writable(hierarchy::find(&own, &mountinfo, group::holds_caller))
+        let (own, mounts) = match choice {
+            CgroupChoice::None => (String::new(), Vec::new()),
+            _ => (
+                read("/proc/self/cgroup")?,
+                mounts::mounts(&read("/proc/self/mountinfo")?),
+            ),
         };
-        if choice == CgroupChoice::V1
-            && let Some((layer, reason)) = missing.first()
-        {
-            return Err(CgroupError::Demanded {
-                layer: *layer,
-                reason: reason.clone(),
-            });
-        }
-        let directory = format!("boxmaker-{}", is_name(name)?);
-        Ok(Self {
+        let all = CONTROLLERS.iter().map(|(layer, _)| *layer);
+        let (in_v1, in_v2): (Vec<_>, Vec<_>) = all.partition(|layer| match choice {
+            CgroupChoice::Auto => {
+                let name = hierarchy::controller(*layer);
+                mounts.iter().any(|mount| mount.is_of(name))
+            }
+            CgroupChoice::V1 => true,
+            CgroupChoice::V2 | CgroupChoice::None => false,
+        });
+        let (hierarchies, mut missing) = hierarchy::v1(&in_v1, &own, &mounts, &group::holds_caller);
+        let (unified, more) = if choice == CgroupChoice::None {
+            let reason = "the configuration says cgroup = \"none\"";
+            let none = in_v2.iter().map(|layer| (*layer, reason.to_owned()));
+            (None, none.collect())
+        } else {
+            unified::find(&in_v2, &own, &mounts, &group::holds_caller)
+        };
+        missing.extend(more);
+        let backend = Self {
+            choice,
             hierarchies,
+            unified,
             missing,
             directory,
-        })
+        };
+        backend.complete()
     }
 
-    /// The layers that cannot be limited here, and why.
+    /// With v2, moves the calling process into a group of its own below the one it is in, which then passes its
+    /// controllers on; else does nothing. To be called once, before [`Backend::clean`].
+    ///
+    /// # Errors
+    /// [`CgroupError::Demanded`] if v2 is demanded and the kernel refuses something.
+    pub fn settle(mut self) -> Result<Self, CgroupError> {
+        if let Some(unified) = self.unified.take() {
+            let (hierarchy, missing) = unified.settle();
+            self.hierarchies.extend(hierarchy);
+            self.missing.extend(missing);
+        }
+        self.complete()
+    }
+
+    /// Refuses what is not all that was demanded.
+    fn complete(mut self) -> Result<Self, CgroupError> {
+        let place = |layer| CONTROLLERS.iter().position(|(of, _)| *of == layer);
+        self.missing.sort_by_key(|(layer, _)| place(*layer));
+        let choice = match self.choice {
+            CgroupChoice::V1 => "v1",
+            CgroupChoice::V2 => "v2",
+            CgroupChoice::Auto | CgroupChoice::None => return Ok(self),
+        };
+        match self.missing.first() {
+            None => Ok(self),
+            Some((layer, reason)) => Err(CgroupError::Demanded {
+                choice,
+                layer: *layer,
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    /// The layers that cannot be limited here, and why. Before [`Backend::settle`] what can be foreseen.
     #[must_use]
     pub fn missing(&self) -> &[(Layer, String)] {
         &self.missing
@@ -144,7 +196,8 @@ impl Backend {
             .try_for_each(|hierarchy| clean(&hierarchy.directory.join(&self.directory)))
     }
 
-    /// Makes the group of one sandbox and sets its limits; `id` is unique among the living groups of this back end.
+    /// Makes the group of one sandbox and sets its limits; `id` is unique among the living groups of this back end, which
+    /// has settled.
     /// With no controller at all it is a group without directories that limits nothing and measures as missing.
     ///
     /// # Errors
@@ -160,15 +213,16 @@ impl Backend {
         let made = self.hierarchies.iter().try_for_each(|hierarchy| {
             let base = hierarchy.directory.join(&self.directory);
             let part = Part {
+                version: hierarchy.version,
                 layers: hierarchy.layers.clone(),
                 directory: base.join(id),
                 group: format!(
                     "{}/{}/{id}",
-                    hierarchy.own.trim_end_matches('/'),
+                    hierarchy.group.trim_end_matches('/'),
                     self.directory
                 ),
             };
-            make(&base, &part.directory)?;
+            make(&base, &part)?;
             group.parts.push(part);
             group.parts.last().map_or(Ok(()), |part| part.limit(limits))
         });
@@ -182,30 +236,6 @@ impl Backend {
     }
 }
 
-/// Sorts out hierarchies in which no group can be made, such as read-only ones of containers.
-fn writable(
-    (found, mut missing): (Vec<Hierarchy>, Vec<(Layer, String)>),
-) -> (Vec<Hierarchy>, Vec<(Layer, String)>) {
-    let keep = |hierarchy: &Hierarchy| {
-        let Err(error) = rustix::fs::access(&hierarchy.directory, Access::WRITE_OK) else {
-            return true;
-        };
-        let reason = format!(
-            "{} is not writable: {}",
-            hierarchy.directory.display(),
-            io::Error::from(error)
-        );
-        missing.extend(
-            hierarchy
-                .layers
-                .iter()
-                .map(|layer| (*layer, reason.clone())),
-        );
-        false
-    };
-    (found.into_iter().filter(keep).collect(), missing)
-}
-
 fn is_name(name: &str) -> Result<&str, CgroupError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if (1..=64).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.') {
@@ -216,8 +246,8 @@ fn is_name(name: &str) -> Result<&str, CgroupError> {
 }
 
 /// Makes a group below the directory of all groups. The directory may vanish in between, when the last sandbox that was
-/// in it is removed, so both are tried a few times.
-fn make(base: &Path, directory: &Path) -> Result<(), CgroupError> {
+/// in it is removed, so all is tried a few times.
+fn make(base: &Path, part: &Part) -> Result<(), CgroupError> {
     let failed = |path: &Path, error: Errno| CgroupError::Create {
         path: path.to_owned(),
         source: error.into(),
@@ -227,12 +257,36 @@ fn make(base: &Path, directory: &Path) -> Result<(), CgroupError> {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(base, error)),
         }
-        match rustix::fs::mkdir(directory, 0o755.into()) {
+        if part.version == Version::V2 && !pass_on(base, &part.layers)? {
+            continue;
+        }
+        match rustix::fs::mkdir(&part.directory, 0o755.into()) {
             Err(Errno::NOENT) => {}
-            done => return done.map_err(|error| failed(directory, error)),
+            done => return done.map_err(|error| failed(&part.directory, error)),
         }
     }
-    Err(failed(directory, Errno::NOENT))
+    Err(failed(&part.directory, Errno::NOENT))
+}
+
+/// Passes the controllers on to the groups of sandboxes, unless the directory of all groups has vanished.
+fn pass_on(base: &Path, layers: &[Layer]) -> Result<bool, CgroupError> {
+    let vanished = |error: &io::Error| {
+        let errno = Errno::from_io_error(error);
+        matches!(errno, Some(Errno::NOENT | Errno::NODEV)) && !base.exists()
+    };
+    let refused = match unified::pass_on(base, layers) {
+        Ok(refused) => refused.into_iter().next(),
+        Err(error) => layers.first().map(|layer| (*layer, error)),
+    };
+    match refused {
+        None => Ok(true),
+        Some((_, error)) if vanished(&error) => Ok(false),
+        Some((layer, source)) => Err(CgroupError::Limit {
+            path: base.join("cgroup.subtree_control"),
+            value: format!("+{}", hierarchy::controller(layer)),
+            source,
+        }),
+    }
 }
 
 /// Kills and removes a group and everything below it; no group there is no error.

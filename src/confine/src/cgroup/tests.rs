@@ -19,7 +19,8 @@ fn backend() -> Backend {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("test-{}-{number}", std::process::id());
-    Backend::detect(CgroupChoice::Auto, &name).unwrap()
+    let backend = Backend::detect(CgroupChoice::Auto, &name).unwrap();
+    backend.settle().unwrap()
 }
 
 /// Whether the layer is limited on this host; says so in the output if not.
@@ -214,11 +215,119 @@ fn more_processes_than_allowed_are_refused_and_memory_past_the_limit_kills() {
 }
 
 #[test]
-fn demanding_v1_succeeds_only_where_all_three_are() {
-    let missing = backend().missing().to_vec();
-    match Backend::detect(CgroupChoice::V1, "demanded") {
-        Ok(_) => assert_eq!(missing, []),
-        Err(CgroupError::Demanded { layer, reason }) => assert_eq!(missing[0], (layer, reason)),
-        Err(error) => panic!("{error}"),
+fn demanding_a_version_succeeds_only_where_it_limits_all_three() {
+    let in_v1 = |backend: &Backend| {
+        let layers = backend.hierarchies.iter().map(|one| one.layers.len());
+        backend.unified.is_none() && layers.sum::<usize>() == 3
+    };
+    let auto = Backend::detect(CgroupChoice::Auto, "demanded").unwrap();
+    for (choice, name) in [(CgroupChoice::V1, "v1"), (CgroupChoice::V2, "v2")] {
+        match Backend::detect(choice, "demanded") {
+            Ok(backend) => {
+                assert_eq!(backend.missing(), []);
+                assert_eq!(auto.missing(), []);
+                assert_eq!(in_v1(&backend), choice == CgroupChoice::V1);
+            }
+            Err(error) => {
+                assert!(choice == CgroupChoice::V2 || !in_v1(&auto));
+                let text = error.to_string();
+                assert!(
+                    text.starts_with(&format!("cgroup = \"{name}\", but ")),
+                    "{text}"
+                );
+                let CgroupError::Demanded { reason, .. } = error else {
+                    panic!("{text}");
+                };
+                assert!(text.contains(&reason));
+            }
+        }
     }
+}
+
+/// A group without limits where this host has v2; `None`, said aloud, where none can be made.
+fn unified_group(test: &str) -> Option<Group> {
+    let read = |path: &str| fs::read_to_string(path).unwrap();
+    let mounts = mounts::mounts(&read("/proc/self/mountinfo"));
+    let own = mounts::unified_group(&read("/proc/self/cgroup")).unwrap_or_default();
+    let Some(mount) = mounts.iter().find(|mount| mount.unified) else {
+        println!("skipped: {test}: cgroup v2 is not mounted");
+        return None;
+    };
+    let made = mount.directory(&own, &group::holds_caller).and_then(|own| {
+        let directory = own.join(format!("boxmaker-{test}-{}", std::process::id()));
+        let made = fs::create_dir(&directory).map_err(|error| error.to_string());
+        made.map(|()| directory)
+    });
+    match made {
+        Ok(directory) => Some(Group {
+            parts: vec![Part {
+                version: Version::V2,
+                layers: Vec::new(),
+                directory,
+                group: String::new(),
+            }],
+            missing: Vec::new(),
+            limits: LIMITS,
+        }),
+        Err(reason) => {
+            println!("skipped: {test}: no group can be made in cgroup v2: {reason}");
+            None
+        }
+    }
+}
+
+#[test]
+fn killing_a_v2_group_ends_what_forks_what_ignores_signals_and_what_is_frozen() {
+    let Some(group) = unified_group("killing") else {
+        return;
+    };
+    let directory = &group.parts[0].directory;
+    let mut child = shell("trap '' TERM INT; sleep 1000 & sleep 1000 & wait");
+    let joined = fs::write(directory.join("cgroup.procs"), child.id().to_string());
+    if let Err(error) = joined {
+        println!("skipped: killing: no process can be put into a group of cgroup v2: {error}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return group.remove().unwrap();
+    }
+    go(&mut child);
+    let start = std::time::Instant::now();
+    let wait_for = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(start.elapsed().as_secs() < 30, "the state is not reached");
+            std::thread::yield_now();
+        }
+    };
+    wait_for(&|| group::members(directory).unwrap().len() == 3);
+    assert_eq!(group::is_populated(directory).unwrap(), Some(true));
+    let busy = group::remove(directory);
+    assert!(matches!(busy, Err(CgroupError::Busy(_))), "{busy:?}");
+    fs::write(directory.join("cgroup.freeze"), "1").unwrap();
+    let events = || fs::read_to_string(directory.join("cgroup.events")).unwrap();
+    wait_for(&|| events().contains("frozen 1"));
+    group.kill().unwrap();
+    assert_eq!(group::is_populated(directory).unwrap(), Some(false));
+    assert!(!child.wait().unwrap().success());
+    group.remove().unwrap();
+    assert!(!directory.exists());
+}
+
+#[test]
+fn what_is_left_in_a_v2_group_and_below_it_is_killed_and_removed() {
+    let Some(group) = unified_group("leftovers") else {
+        return;
+    };
+    let base = &group.parts[0].directory;
+    let below = base.join("1");
+    fs::create_dir(&below).unwrap();
+    let mut child = shell("exec sleep 1000");
+    if let Err(error) = fs::write(below.join("cgroup.procs"), child.id().to_string()) {
+        println!("skipped: leftovers: no process can be put into a group of cgroup v2: {error}");
+        child.kill().unwrap();
+    } else {
+        assert_eq!(group::is_populated(base).unwrap(), Some(true));
+    }
+    clean(base).unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert!(!base.exists());
 }

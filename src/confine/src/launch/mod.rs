@@ -177,7 +177,7 @@ impl Launcher {
             })
             .collect::<io::Result<_>>()
             .map_err(kernel("read /proc/self/ns"))?;
-        let backend = Backend::detect(options.cgroup, &options.name)?;
+        let backend = Backend::detect(options.cgroup, &options.name)?.settle()?;
         backend.clean()?;
         Ok(Self {
             uids: Uids::new(options.uid_range, LOCKS.into()),

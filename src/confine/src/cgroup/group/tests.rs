@@ -1,98 +1,16 @@
 use super::*;
 
-const LIMITS: Limits = Limits {
-    memory: 5_000_000,
-    pids: 7,
-    cpu: 150,
-    files: 256,
-    wall_ms: 1000,
-};
-
-fn part(layers: &[Layer], files: &[(&str, &str)]) -> (tempfile::TempDir, Part) {
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in files {
         fs::write(directory.path().join(name), content).unwrap();
     }
-    let part = Part {
-        layers: layers.to_vec(),
-        directory: directory.path().to_owned(),
-        group: "/boxmaker-x/1".to_owned(),
-    };
-    (directory, part)
-}
-
-#[test]
-fn limits_are_written_in_the_kernels_units_and_read_back() {
-    let files = [
-        ("memory.limit_in_bytes", ""),
-        ("pids.max", ""),
-        ("cpu.cfs_period_us", ""),
-        ("cpu.cfs_quota_us", ""),
-    ];
-    let (directory, part) = part(&[Layer::Memory, Layer::Pids, Layer::Cpu], &files);
-    part.limit(&LIMITS).unwrap();
-    let read = |name| fs::read_to_string(directory.path().join(name)).unwrap();
-    assert_eq!(read("memory.limit_in_bytes"), "5000000");
-    assert_eq!(read("pids.max"), "7");
-    assert_eq!(read("cpu.cfs_quota_us"), "150000");
-    assert!(
-        !directory
-            .path()
-            .join("memory.memsw.limit_in_bytes")
-            .exists()
-    );
-    assert_eq!(part.check(Layer::Pids, &LIMITS), Ok(()));
-    assert_eq!(part.check(Layer::Cpu, &LIMITS), Ok(()));
-    // The file keeps what was written; the kernel would have cut it to whole pages.
-    assert_eq!(
-        part.check(Layer::Memory, &LIMITS),
-        Err("memory.limit_in_bytes is 5000000".to_owned())
-    );
-}
-
-#[test]
-fn a_limit_that_was_raised_or_removed_does_not_hold() {
-    let (directory, part) = part(
-        &[Layer::Pids, Layer::Memory],
-        &[
-            ("pids.max", "max\n"),
-            ("memory.limit_in_bytes", "4997120\n"),
-        ],
-    );
-    assert_eq!(
-        part.check(Layer::Pids, &LIMITS),
-        Err("pids.max is max".to_owned())
-    );
-    fs::write(directory.path().join("pids.max"), "8\n").unwrap();
-    assert_eq!(
-        part.check(Layer::Pids, &LIMITS),
-        Err("pids.max is 8".to_owned())
-    );
-    fs::write(directory.path().join("pids.max"), "7\n").unwrap();
-    assert_eq!(part.check(Layer::Pids, &LIMITS), Ok(()));
-    assert_eq!(part.check(Layer::Memory, &LIMITS), Ok(()));
-    fs::write(
-        directory.path().join("memory.memsw.limit_in_bytes"),
-        "9223372036854771712\n",
-    )
-    .unwrap();
-    assert_eq!(
-        part.check(Layer::Memory, &LIMITS),
-        Err("memory.memsw.limit_in_bytes is 9223372036854771712".to_owned())
-    );
-}
-
-#[test]
-fn a_limit_file_that_is_not_there_is_an_error_and_is_not_made() {
-    let (directory, part) = part(&[Layer::Pids], &[]);
-    let error = part.limit(&LIMITS).unwrap_err();
-    assert!(matches!(error, CgroupError::Limit { .. }), "{error:?}");
-    assert!(!directory.path().join("pids.max").exists());
+    directory
 }
 
 #[test]
 fn members_are_read_and_foreign_ones_left_out() {
-    let (directory, _) = part(&[Layer::Pids], &[("cgroup.procs", "12\n0\n34\n")]);
+    let directory = directory(&[("cgroup.procs", "12\n0\n34\n")]);
     let pids = members(directory.path()).unwrap();
     let raw: Vec<_> = pids.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     assert_eq!(raw, [12, 34]);
@@ -104,8 +22,62 @@ fn members_are_read_and_foreign_ones_left_out() {
 }
 
 #[test]
-fn out_of_memory_kills_are_counted() {
-    let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
-    assert_eq!(oom_kills(text), Some(3));
-    assert_eq!(oom_kills("under_oom 0\n"), None);
+fn out_of_memory_kills_are_counted_in_the_file_of_either_version() {
+    for (version, file, text) in [
+        (
+            Version::V1,
+            "memory.oom_control",
+            "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+        ),
+        (
+            Version::V2,
+            "memory.events",
+            "low 0\noom 1\noom_kill 3\noom_group_kill 1\n",
+        ),
+    ] {
+        let directory = directory(&[(file, text)]);
+        let part = Part {
+            version,
+            layers: vec![Layer::Memory],
+            directory: directory.path().to_owned(),
+            group: "/boxmaker-x/1".to_owned(),
+        };
+        assert_eq!(part.oom_kills(), Some(3));
+        fs::write(directory.path().join(file), "oom_group_kill 1\n").unwrap();
+        assert_eq!(part.oom_kills(), None);
+    }
+}
+
+#[test]
+fn a_group_is_empty_by_what_the_kernel_counts_or_else_by_its_members() {
+    let is_empty_with = |files: &[(&str, &str)]| is_empty(directory(files).path()).unwrap();
+    let populated = ("cgroup.events", "populated 1\nfrozen 0\n");
+    let unpopulated = ("cgroup.events", "populated 0\nfrozen 1\n");
+    // Processes of a group below, or of a foreign pid namespace, are not among the members.
+    assert!(!is_empty_with(&[populated, ("cgroup.procs", "")]));
+    assert!(is_empty_with(&[unpopulated, ("cgroup.procs", "")]));
+    assert!(!is_empty_with(&[("cgroup.procs", "12\n")]));
+    assert!(is_empty_with(&[("cgroup.procs", "")]));
+    assert!(is_empty(Path::new("/nonexistent")).unwrap());
+}
+
+#[test]
+fn a_group_with_cgroup_kill_is_killed_by_it_and_one_that_stays_is_busy() {
+    let populated = ("cgroup.events", "populated 1\n");
+    let with = directory(&[populated, ("cgroup.kill", ""), ("cgroup.procs", "")]);
+    let killed = kill_all(with.path());
+    assert!(matches!(killed, Err(CgroupError::Busy(_))), "{killed:?}");
+    let read = |name: &str| fs::read_to_string(with.path().join(name)).unwrap();
+    assert_eq!(read("cgroup.kill"), "1");
+    // An older kernel does not have it, and it is not made.
+    let mut child = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let member = child.id().to_string();
+    let without = directory(&[populated, ("cgroup.procs", member.as_str())]);
+    let killed = kill_all(without.path());
+    assert!(matches!(killed, Err(CgroupError::Busy(_))), "{killed:?}");
+    assert!(!child.wait().unwrap().success());
+    assert!(!without.path().join("cgroup.kill").exists());
 }
