@@ -1,4 +1,4 @@
-//! The checks that brokerd and the supervisor both make of a grant: mode and expiry, deny grants, paths, schema.
+//! The checks that brokerd and the supervisor both make of a grant: expiry, deny grants, paths, schema.
 //!
 //! One copy, so that the supervisor never permits by other rules than those that decided. What needs a session is in
 //! `decide` alone.
@@ -24,8 +24,6 @@ pub(crate) enum Stop<'a> {
     Taint,
     /// The session has read untrusted text, and it does not accept that.
     Untrusted,
-    /// It asks, and nobody is there to ask.
-    Asks,
     /// It is not for this tool, or is a deny grant: it allows nothing.
     AllowsNothing,
 }

@@ -1,7 +1,7 @@
 //! brokerd's decision: checks 2 to 12 of policy.md section 2, in their order, on one call of one session.
 //!
 //! Each check keeps the grants that pass it; the one that leaves none names the reason. The checks of later parts of
-//! the format (5 capabilities, 9 counts, approvals in 12) have nothing to check, because loading refuses their words.
+//! the format (5 capabilities, 9 counts) have nothing to check, because loading refuses their words.
 
 use proto::audit::DecisionRecord;
 use proto::grant::{AfterUntrusted, Mode};
@@ -24,12 +24,12 @@ pub struct SessionView {
     pub untrusted: bool,
 }
 
-/// A call that may run. Only [`decide`] makes one, it cannot be copied, and recording it consumes it.
+/// A call that may run. Only [`decide`] makes one, or the answer to its [`Question`]; it cannot be copied, and recording it consumes it.
 ///
 /// ```compile_fail,E0451
 /// // Nobody else can make one: its fields are private.
 /// fn forge(tool: proto::ToolName, grant: proto::GrantId, labels: proto::Labels) -> policy::Decision {
-///     policy::Decision { tool, grant, labels, detail: String::new() }
+///     policy::Decision { tool, grant, labels, detail: String::new(), approver: None }
 /// }
 /// ```
 ///
@@ -79,6 +79,114 @@ pub struct Decision {
     grant: GrantId,
     labels: Labels,
     detail: String,
+    approver: Option<String>,
+}
+
+/// What was decided of a call that no check refused.
+#[derive(Debug)]
+#[must_use = "a decision that is not recorded has no effect"]
+pub enum Decided {
+    /// It may run.
+    Runs(Decision),
+    /// It may run if the owner says so.
+    Asks(Question),
+}
+
+impl Decided {
+    /// The grant that was taken.
+    #[must_use]
+    pub const fn grant(&self) -> &GrantId {
+        match self {
+            Self::Runs(decision) => decision.grant(),
+            Self::Asks(question) => question.grant(),
+        }
+    }
+
+    /// What the result is to be labelled.
+    #[must_use]
+    pub const fn labels(&self) -> Labels {
+        match self {
+            Self::Runs(decision) => decision.labels(),
+            Self::Asks(question) => question.labels(),
+        }
+    }
+}
+
+/// A call that needs the owner's word. Only [`decide`] makes one, it cannot be copied, and only
+/// [`Question::approved`] makes a [`Decision`] of it.
+///
+/// ```compile_fail,E0603
+/// // Nobody else can make one, nor take the decision out: its field is private.
+/// fn forge(decision: policy::Decision) -> policy::Question {
+///     policy::Question(decision)
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// // Nobody can copy one.
+/// fn clone<T: Clone>() {}
+/// clone::<policy::Question>();
+/// ```
+///
+/// ```compile_fail,E0599
+/// // Nobody can record one that was not answered.
+/// fn record(question: policy::Question) {
+///     question.into_record();
+/// }
+/// ```
+///
+/// ```compile_fail,E0382
+/// // Nobody can use one answer twice.
+/// fn twice(question: policy::Question) {
+///     let one = question.approved("bxctl");
+///     let two = question.approved("bxctl");
+/// }
+/// ```
+///
+/// The same with one answer, so that the refusals above are about the type:
+///
+/// ```
+/// fn once(question: policy::Question) -> proto::DecisionRecord {
+///     question.approved("bxctl").into_record()
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "a question that is not put has no effect"]
+pub struct Question(Decision);
+
+impl Question {
+    /// The tool.
+    #[must_use]
+    pub const fn tool(&self) -> &ToolName {
+        self.0.tool()
+    }
+
+    /// The grant that asks.
+    #[must_use]
+    pub const fn grant(&self) -> &GrantId {
+        self.0.grant()
+    }
+
+    /// What the result is to be labelled.
+    #[must_use]
+    pub const fn labels(&self) -> Labels {
+        self.0.labels()
+    }
+
+    /// Why the owner is asked.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        self.0.detail()
+    }
+
+    /// The decision, once `approver` has said yes to these very arguments; whether somebody did is the caller's to
+    /// know.
+    pub fn approved(self, approver: &str) -> Decision {
+        Decision {
+            approver: Some(approver.to_owned()),
+            ..self.0
+        }
+    }
 }
 
 impl Decision {
@@ -109,11 +217,20 @@ impl Decision {
     /// What stands in the record of this decision.
     #[must_use]
     pub fn into_record(self) -> DecisionRecord {
-        DecisionRecord::Allowed { grant: self.grant }
+        let grant = self.grant;
+        match self.approver {
+            None => DecisionRecord::Allowed { grant },
+            Some(approver) => DecisionRecord::Approved {
+                grant,
+                approver,
+                post: None,
+            },
+        }
     }
 }
 
-/// Decides one call of `tool`, with `arguments` as they were received, at `now`.
+/// Decides one call of `tool`, with `arguments` as they were received, at `now`. A call that asks is decided again, by
+/// the same checks on the state of that moment, when it is answered.
 ///
 /// # Errors
 /// The refusal, with the reason of the first check of policy.md section 2 that failed.
@@ -123,7 +240,7 @@ pub fn decide(
     tool: &str,
     arguments: &str,
     now: Timestamp,
-) -> Result<Decision, Denial> {
+) -> Result<Decided, Denial> {
     let Some(entry) = policy.entry(tool) else {
         let storable = arguments::parse(arguments).is_ok();
         return Err(Denial::unknown_tool(tool, storable));
@@ -175,21 +292,23 @@ pub fn decide(
         let allowed = grant.file().after_untrusted == Some(AfterUntrusted::Allow);
         (governed && !allowed).then_some(Stop::Untrusted)
     })?;
-    // 12. An ask is refused here, after everything that would refuse it unasked.
-    field.keep(DenyReason::ApprovalExpired, |candidate| {
-        (candidate.grant.file().mode != Mode::Auto).then_some(Stop::Asks)
-    })?;
-
-    let taken = field.left().next();
+    // The least demanding grant is taken; of equal ones the first by id.
+    let taken = field.left().min_by_key(|left| left.grant.file().mode);
     let taken = taken.ok_or_else(|| field.refuse(DenyReason::NoGrant, None))?;
     let labels = labels(entry, &taken.bindings);
-    Ok(Decision {
+    let asks = taken.grant.file().mode != Mode::Auto;
+    let decision = Decision {
         tool: entry.tool.name().clone(),
         grant: taken.grant.id().clone(),
         labels,
         detail: format!(
-            "grant {} covers the call; its result is {}, {}",
+            "grant {} {}; its result is {}, {}",
             taken.grant.id(),
+            if asks {
+                "covers the call and asks"
+            } else {
+                "covers the call"
+            },
             labels.class,
             if labels.untrusted {
                 "untrusted"
@@ -197,6 +316,13 @@ pub fn decide(
                 "trusted"
             },
         ),
+        approver: None,
+    };
+    // 12.
+    Ok(if asks {
+        Decided::Asks(Question(decision))
+    } else {
+        Decided::Runs(decision)
     })
 }
 

@@ -119,7 +119,6 @@ const fn phrase(reason: DenyReason) -> &'static str {
         DenyReason::DeniedByGrant => "the owner denies this call",
         DenyReason::TaintTooHigh => "the session has read data too sensitive for this call",
         DenyReason::UntrustedContext => "the session has read untrusted text",
-        DenyReason::ApprovalExpired => "it needs approval, and nobody is there to ask",
         // Any other check is not made by this crate.
         _ => "no grant covers this call",
     }
@@ -147,7 +146,6 @@ fn explain(grant: &GrantEntry, stop: &Stop<'_>, taint: Option<DataClass>) -> Str
             _ => "it states no max_taint".to_owned(),
         },
         Stop::Untrusted => "after_untrusted is deny".to_owned(),
-        Stop::Asks => "its mode is ask, and nobody is there to ask".to_owned(),
         Stop::AllowsNothing => "it does not allow this tool".to_owned(),
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use policy::{Policy, SessionView, decide, permit};
+//! use policy::{Decided, Policy, SessionView, decide, permit};
 //! use proto::{DataClass, Timestamp};
 //!
 //! let files = BTreeMap::from([
@@ -35,7 +35,9 @@
 //! let now = Timestamp::from_millis(0);
 //!
 //! let call = r#"{"path": "/srv/notes/a.md"}"#;
-//! let decision = decide(&policy, session, "cat", call, now).map_err(|denial| denial.owner)?;
+//! let Decided::Runs(decision) = decide(&policy, session, "cat", call, now).map_err(|denial| denial.owner)? else {
+//!     panic!("the grant's mode is auto");
+//! };
 //! assert_eq!(decision.grant().as_str(), "notes");
 //! let permit = permit(&policy, decision.tool(), decision.grant(), call, now).map_err(|denial| denial.owner)?;
 //! assert_eq!(permit.argv(), ["/usr/bin/cat", "--", "/srv/notes/a.md"]);
@@ -60,7 +62,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Decision, SessionView, decide};
+pub use decide::{Decided, Decision, Question, SessionView, decide};
 pub use denial::Denial;
 pub use load::LoadError;
 pub use paths::{Binding, BindingAccess, GrantedPath};

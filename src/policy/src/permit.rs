@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use proto::grant::Mode;
 use proto::tool::ToolKind;
 use proto::{DenyReason, GrantId, Timestamp, ToolName};
 
@@ -111,7 +110,7 @@ impl Permit {
 
 /// Judges a call of `tool` with `arguments` under `grant` alone, at `now`: tool, mode, expiry, deny grants, paths and
 /// schema. It permits whatever [`decide`](crate::decide()) allows under that grant, for any session, and nothing that
-/// the grant does not cover.
+/// the grant does not cover. Whether a grant that asks was answered is for the commit to see, where the answer is.
 ///
 /// # Errors
 /// The refusal, with the reason that `decide` would have given.
@@ -155,14 +154,6 @@ pub fn permit(
     let bindings = checks::covered(&call, taken)
         .map_err(|stop| refuse(DenyReason::NoGrant, taken, None, stop))?;
     let argv = checks::arguments(&call).map_err(|error| Denial::bad_argument(name, &error))?;
-    if taken.file().mode != Mode::Auto {
-        return Err(refuse(
-            DenyReason::ApprovalExpired,
-            taken,
-            Some(grant),
-            Stop::Asks,
-        ));
-    }
     Ok(Permit {
         tool: Arc::clone(&entry.tool),
         grant: Arc::clone(taken),

@@ -206,6 +206,9 @@ impl<'a> Document<'a> {
                     (Place::Tool, "resources") => {
                         self.refuse_words(Place::Resources, inner, at, refused, errors);
                     }
+                    (Place::Config, "approvals") => {
+                        self.refuse_words(Place::Approvals, inner, at, refused, errors);
+                    }
                     (Place::Tool, "arguments") => {
                         self.refuse_words(Place::Schema, inner, at, refused, errors);
                     }
@@ -243,6 +246,7 @@ fn needs_table(place: Place, key: &str) -> bool {
     matches!(
         (place, key),
         (Place::Grant, "constraints")
+            | (Place::Config, "approvals")
             | (Place::Tool, "arguments" | "resources")
             | (Place::Schema, "properties")
     )

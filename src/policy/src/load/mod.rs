@@ -3,6 +3,7 @@
 //! Supervisor, brokerd and `bxctl check` load the same bytes by this one road. No file is opened here; profiles are
 //! another room's and only their names are looked at.
 
+mod asks;
 mod config;
 mod document;
 mod grant;
@@ -104,6 +105,7 @@ impl Policy {
             }
         }
         stores::check(&grants, &documents, &mut errors);
+        asks::check(&grants, &tools, &documents, &mut errors);
         if errors.is_empty() {
             return Ok(Self::new(generation, config, tools, grants, hashes(files)));
         }

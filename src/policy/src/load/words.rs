@@ -19,6 +19,8 @@ pub(super) enum Place {
     Schema,
     /// `config.toml`
     Config,
+    /// `[approvals]` of `config.toml`.
+    Approvals,
 }
 
 /// What a word is in this version.
@@ -90,7 +92,7 @@ const fn later_value(
     }
 }
 
-use Place::{Config, Constraints, Grant, Resources, Schema, Tool};
+use Place::{Approvals, Config, Constraints, Grant, Resources, Schema, Tool};
 
 const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
 const SWITCH: &str = "write true or false";
@@ -121,7 +123,7 @@ pub(super) const WORDS: &[Word] = &[
     later_value(Grant, "after_untrusted", "ask", NO_UNTRUSTED_RULE),
     later(Grant, "skill", "write one grant for each tool, with `tool`"),
     later(Grant, "max_calls", "remove it, or state `expires`: calls are not counted in this version"),
-    later(Grant, "approve_from", "remove it: nothing is asked in this version"),
+    later(Grant, "approve_from", "remove it: bxctl is the only one that answers in this version"),
     later(Grant, "secret", NO_INJECTION),
     later(Grant, "inject", NO_INJECTION),
     later(Grant, "capability", NO_NAMING),
@@ -174,10 +176,9 @@ pub(super) const WORDS: &[Word] = &[
 
     optional(Config, "waive", "write a list of layers, such as [\"memory\", \"pids\"]"),
     optional(Config, "uid_range", "write [first uid, number of uids]"),
-    optional(Config, "cgroup", "write \"auto\", \"v1\" or \"none\""),
-    later_value(Config, "cgroup", "v2", "write \"auto\", \"v1\" or \"none\""),
+    optional(Config, "cgroup", "write \"auto\", \"v1\", \"v2\" or \"none\""),
     later(Config, "restart", DEFAULTS),
-    later(Config, "approvals", "remove it: nothing is asked in this version"),
+    optional(Config, "approvals", "write a table [approvals]"),
     later(Config, "session", "remove it: sessions have no ceilings in this version"),
     later(Config, "audit", DEFAULTS),
     later(Config, "pool", "remove it: every launch is a cold one in this version"),
@@ -187,6 +188,9 @@ pub(super) const WORDS: &[Word] = &[
     later(Config, "redact", NO_INJECTION),
     later(Config, "gateway", "remove it: this version has no gateway"),
     later(Config, "capability", NO_NAMING),
+
+    optional(Approvals, "expiry", "write a time in quotes, such as \"10m\", of at most a day"),
+    later(Approvals, "batch", "remove it: every question is shown and answered alone in this version"),
 ];
 
 /// The words of one place that stand for a key as a whole.

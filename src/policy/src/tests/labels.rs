@@ -39,7 +39,7 @@ fn every_overlapping_grant_has_a_say_whatever_its_state() {
     );
     for state in [
         "",
-        "mode = \"ask\"",
+        "mode = \"ask\"\nmax_taint = \"secret\"",
         "expires = \"2020-01-01T00:00:00.000Z\"",
         "max_taint = \"public\"",
     ] {

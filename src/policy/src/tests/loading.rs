@@ -1,5 +1,7 @@
 //! Mistakes in configuration files: each is named with its file, its line and its rule, and what is right loads.
 
+use proto::config::CgroupChoice;
+
 use super::*;
 
 #[test]
@@ -190,7 +192,7 @@ fn words_that_are_not_enforced_are_refused_and_not_ignored() {
     }
     for line in [
         "restart.window = \"5m\"",
-        "approvals.expiry = \"1h\"",
+        "approvals.batch = 8",
         "session.calls = 3",
         "audit.max_bytes = 1",
         "pool.x = 1",
@@ -199,7 +201,6 @@ fn words_that_are_not_enforced_are_refused_and_not_ignored() {
         "exec.a.command = []",
         "redact.keep = []",
         "[gateway]",
-        "cgroup = \"v2\"",
     ] {
         expect(
             "config.toml",
@@ -207,6 +208,23 @@ fn words_that_are_not_enforced_are_refused_and_not_ignored() {
             &["2: is known to the format but not enforced"],
         );
     }
+}
+
+#[test]
+fn every_way_to_limit_loads_and_no_other() {
+    for (word, choice) in [
+        ("auto", CgroupChoice::Auto),
+        ("v1", CgroupChoice::V1),
+        ("v2", CgroupChoice::V2),
+        ("none", CgroupChoice::None),
+    ] {
+        let config = format!("cgroup = \"{word}\"\n").into_bytes();
+        let files = BTreeMap::from([("config.toml".to_owned(), config)]);
+        let policy = Policy::load(&files, 1).unwrap();
+        assert_eq!(policy.config().cgroup, choice);
+    }
+    let text = "\ncgroup = \"v3\"\n";
+    expect("config.toml", text, &["2: unknown variant `v3`"]);
 }
 
 #[test]

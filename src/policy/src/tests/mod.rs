@@ -1,5 +1,6 @@
 //! Tests of the crate as a whole: configurations as text, calls as JSON.
 
+mod asking;
 mod covering;
 mod labels;
 mod loading;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 
 use proto::{DataClass, DenyReason, GrantId, Timestamp, ToolName};
 
-use crate::{Decision, Denial, LoadError, Permit, Policy, SessionView};
+use crate::{Decided, Decision, Denial, LoadError, Permit, Policy, SessionView};
 
 /// A session that has seen nothing.
 pub(super) const FRESH: SessionView = SessionView {
@@ -161,7 +162,7 @@ pub(super) fn decide(
     session: SessionView,
     tool: &str,
     arguments: &str,
-) -> Result<Decision, Denial> {
+) -> Result<Decided, Denial> {
     crate::decide(policy, session, tool, arguments, at(NOW))
 }
 
@@ -176,10 +177,18 @@ pub(super) fn permit(
     crate::permit(policy, &tool, &grant, arguments, at(NOW))
 }
 
-/// The grant that was taken, or the reason.
-pub(super) fn answer(decided: &Result<Decision, Denial>) -> Result<&str, DenyReason> {
+/// The decision of a call that runs unasked.
+pub(super) fn runs(decided: Result<Decided, Denial>) -> Decision {
     match decided {
-        Ok(decision) => Ok(decision.grant().as_str()),
+        Ok(Decided::Runs(decision)) => decision,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The grant that was taken, or the reason.
+pub(super) fn answer(decided: &Result<Decided, Denial>) -> Result<&str, DenyReason> {
+    match decided {
+        Ok(decided) => Ok(decided.grant().as_str()),
         Err(denial) => Err(denial.reason),
     }
 }

@@ -86,7 +86,16 @@ fn scene_of(
     })
 }
 
+/// The policy of these grants, also where loading refuses an ask that never asks.
 fn world(specs: &[Spec]) -> Policy {
+    match load_world(specs) {
+        Ok(policy) => policy,
+        Err(_) => unrefused(specs),
+    }
+}
+
+/// The policy, or the numbers of the grants that never ask; no other mistake can be made in these worlds.
+fn load_world(specs: &[Spec]) -> Result<Policy, Vec<usize>> {
     let texts: Vec<(String, String)> = specs
         .iter()
         .enumerate()
@@ -96,7 +105,33 @@ fn world(specs: &[Spec]) -> Policy {
         .iter()
         .map(|(id, t)| (id.as_str(), t.as_str()))
         .collect();
-    policy(&texts)
+    load(&texts).map_err(|errors| {
+        let number = |error: LoadError| {
+            assert!(error.rule.contains("never asks"), "{error}");
+            let id = error.file["grants/g".len()..]
+                .trim_end_matches(".toml")
+                .to_owned();
+            id.parse().unwrap()
+        };
+        errors.into_iter().map(number).collect()
+    })
+}
+
+/// The same grants, each loaded alone and put together without the rules between them.
+fn unrefused(specs: &[Spec]) -> Policy {
+    let mut grants = Vec::new();
+    for (number, spec) in specs.iter().enumerate() {
+        let alone = policy(&[(&format!("g{number}"), &spec.text())]);
+        grants.extend(alone.grants().cloned());
+    }
+    let tools = policy(&[]).tools().cloned().collect();
+    Policy::new(
+        7,
+        proto::config::Config::default(),
+        tools,
+        grants,
+        BTreeMap::new(),
+    )
 }
 
 prop_compose! {
@@ -142,8 +177,20 @@ fn absolute(arguments: &str) -> bool {
         .all(|value| value.as_str().is_none_or(|text| text.starts_with('/')))
 }
 
-fn runs(specs: &[Spec], session: SessionView, call: &Call) -> bool {
-    decide(&world(specs), session, call.0, &call.1).is_ok()
+/// How far a call comes by itself.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Refused,
+    Asks,
+    Runs,
+}
+
+fn reach(specs: &[Spec], session: SessionView, call: &Call) -> Reach {
+    match decide(&world(specs), session, call.0, &call.1) {
+        Ok(Decided::Runs(_)) => Reach::Runs,
+        Ok(Decided::Asks(_)) => Reach::Asks,
+        Err(_) => Reach::Refused,
+    }
 }
 
 proptest! {
@@ -153,9 +200,9 @@ proptest! {
     fn adding_a_deny_grant_never_lets_more_run(
         (mut specs, call) in scene(), deny in spec(&["deny"]), session in session(),
     ) {
-        let before = runs(&specs, session, &call);
+        let before = reach(&specs, session, &call);
         specs.push(deny);
-        prop_assert!(before || !runs(&specs, session, &call));
+        prop_assert!(before >= reach(&specs, session, &call));
     }
 
     #[test]
@@ -164,7 +211,7 @@ proptest! {
     ) {
         let mut fewer = specs.clone();
         if fewer.remove(which.index(specs.len())).mode != "deny" {
-            prop_assert!(runs(&specs, session, &call) || !runs(&fewer, session, &call));
+            prop_assert!(reach(&specs, session, &call) >= reach(&fewer, session, &call));
         }
     }
 
@@ -190,7 +237,36 @@ proptest! {
                 spec.paths.push(moved);
             }
         }
-        prop_assert!(runs(&specs, session, &call) || !runs(&narrower, session, &call));
+        prop_assert!(reach(&specs, session, &call) >= reach(&narrower, session, &call));
+    }
+
+    #[test]
+    fn asking_instead_of_running_never_lets_more_run(
+        (mut specs, call) in scene(), which in any::<prop::sample::Index>(), session in session(),
+    ) {
+        let before = reach(&specs, session, &call);
+        let which = which.index(specs.len());
+        if specs[which].mode == "auto" {
+            specs[which].mode = "ask";
+            let after = reach(&specs, session, &call);
+            prop_assert!(before >= after && (after > Reach::Refused || before == after));
+        }
+    }
+
+    #[test]
+    fn an_ask_that_is_refused_as_one_that_never_asks_never_asks(
+        (mut specs, call) in scene(), like in any::<prop::sample::Index>(), session in session(),
+    ) {
+        // A copy of another grant, so that it is hidden often.
+        let mut ask = specs[like.index(specs.len())].clone();
+        ask.mode = "ask";
+        specs.push(ask);
+        if let Err(hidden) = load_world(&specs)
+            && let Ok(Decided::Asks(question)) = decide(&unrefused(&specs), session, call.0, &call.1)
+        {
+            let hidden: Vec<String> = hidden.iter().map(|number| format!("g{number}")).collect();
+            prop_assert!(!hidden.contains(&question.grant().to_string()));
+        }
     }
 
     #[test]
@@ -201,7 +277,7 @@ proptest! {
             taint: low.taint.max(high.taint),
             untrusted: low.untrusted || high.untrusted,
         };
-        prop_assert!(runs(&specs, low, &call) || !runs(&specs, high, &call));
+        prop_assert!(reach(&specs, low, &call) >= reach(&specs, high, &call));
     }
 
     #[test]
@@ -238,7 +314,7 @@ proptest! {
         let lowest = SessionView { taint: DataClass::Public, untrusted: false };
         for (n, spec) in specs.iter().enumerate() {
             let Ok(permit) = permit(&policy, call.0, &format!("g{n}"), &call.1) else { continue };
-            prop_assert_eq!(permit.grant().file().mode, Mode::Auto);
+            prop_assert!(permit.grant().file().mode != Mode::Deny);
             prop_assert!(!spec.expired && spec.tool == call.0);
             prop_assert!(decide(&policy, lowest, call.0, &call.1).is_ok());
             for binding in permit.bindings() {

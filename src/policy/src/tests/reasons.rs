@@ -16,7 +16,7 @@ const UNTRUSTED: SessionView = SessionView {
 #[test]
 fn a_covered_call_is_allowed_and_recorded_under_its_grant() {
     let policy = policy(&[("srv", &reads(&["read:/srv"], ""))]);
-    let decision = decide(&policy, FRESH, "read", A).unwrap();
+    let decision = runs(decide(&policy, FRESH, "read", A));
     assert_eq!(decision.tool().as_str(), "read");
     assert!(decision.detail().contains("grant srv covers"));
     let record = serde_json::to_value(decision.into_record()).unwrap();
@@ -203,52 +203,6 @@ fn a_whole_path_that_may_be_written_is_a_side_effect() {
     assert_eq!(
         answer(&decide(&granted("write"), UNTRUSTED, "log", one)),
         Err(DenyReason::UntrustedContext)
-    );
-}
-
-#[test]
-fn an_ask_is_refused_because_nobody_is_there_to_ask() {
-    let ask = reads(&["read:/srv"], "mode = \"ask\"");
-    let denial = decide(&policy(&[("g", &ask)]), FRESH, "read", A).unwrap_err();
-    assert_eq!(denial.reason, DenyReason::ApprovalExpired);
-    assert_eq!(denial.grant, Some(GrantId::new("g").unwrap()));
-    assert!(
-        denial.agent.contains("nobody is there to ask"),
-        "{}",
-        denial.agent
-    );
-    assert!(
-        denial.owner.contains("nobody is there to ask"),
-        "{}",
-        denial.owner
-    );
-    // Everything else is checked first.
-    let decided = decide(
-        &policy(&[("g", &ask)]),
-        tainted(DataClass::Secret),
-        "read",
-        A,
-    );
-    assert_eq!(answer(&decided), Err(DenyReason::TaintTooHigh));
-    // The least demanding grant is taken, whatever the order of the ids.
-    let auto = reads(&["read:/srv"], "");
-    assert_eq!(
-        answer(&decide(
-            &policy(&[("a", &ask), ("b", &auto)]),
-            FRESH,
-            "read",
-            A
-        )),
-        Ok("b")
-    );
-    assert_eq!(
-        answer(&decide(
-            &policy(&[("b", &auto), ("c", &auto)]),
-            FRESH,
-            "read",
-            A
-        )),
-        Ok("b")
     );
 }
 
