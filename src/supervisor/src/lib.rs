@@ -7,6 +7,7 @@
 pub mod cli;
 
 mod accounts;
+mod approvals;
 mod books;
 mod broker;
 mod demo;

@@ -142,6 +142,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
         paths,
         launcher,
         books: Mutex::default(),
+        approvals: Mutex::default(),
         numbers: Default::default(),
         stopping: AtomicBool::new(false),
         roles: Mutex::default(),

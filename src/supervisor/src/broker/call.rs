@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::approvals::NotApproved;
 use proto::audit::{ExitCause, ExitStatus, Usage};
 use proto::{CallId, Confinement, GrantId, SessionId, Ticket, ToolName};
 
@@ -100,6 +101,15 @@ pub(crate) enum TicketError {
         /// The grant of the decision.
         named: GrantId,
     },
+    /// The grant asks, and the decision says that nobody was asked.
+    #[error("grant {0} asks: only an approved decision is committed under it")]
+    Unasked(GrantId),
+    /// The grant does not ask, and the decision says that somebody was.
+    #[error("grant {0} does not ask: only an allowed decision is committed under it")]
+    NotAsking(GrantId),
+    /// The log has no answer that lets the call run.
+    #[error(transparent)]
+    NotApproved(#[from] NotApproved),
     /// The call has not ended, or was finished already.
     #[error("ticket {0} has no end to record: finish comes once, and after exited")]
     NotEnded(Ticket),

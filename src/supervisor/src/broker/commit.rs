@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use proto::audit::{Decision, ExitCause, ExitStatus, Outcome, OutcomeStatus, Usage};
 use proto::broker::{Commit, Committed as CommittedMessage, Exited, Finish, Recorded};
+use proto::grant::Mode;
 use proto::{DecisionRecord, Entry, ErrorCode, Message, Ticket};
 
 use super::Life;
-use super::call::{Committed, Ended, Prepared};
+use super::call::{Call, Committed, Ended, Prepared, TicketError};
 use super::record::{cut, stored};
-use crate::books::OpenDecision;
+use crate::approvals::Subject;
+use crate::books::{OpenDecision, digest};
 use crate::sandbox::ToolSandbox;
 use crate::{in_full, lock};
 
@@ -27,13 +29,36 @@ impl Life {
         if let Err(rule) = bounded(&commit.decision) {
             return refuse(&rule);
         }
-        match self.tickets.begin_commit(commit.ticket, grant) {
+        let may = |call: &Call| self.may_commit(call, &commit.decision);
+        match self.tickets.begin_commit(commit.ticket, grant, may) {
             Ok(prepared) => {
                 let life = Arc::clone(self);
                 self.workers
                     .spawn("call", move || life.run(id, commit, prepared));
             }
             Err(error) => refuse(&error),
+        }
+    }
+
+    /// Whether the grant of `call` lets it run as `decision` says. An approval is used up by this.
+    fn may_commit(&self, call: &Call, decision: &DecisionRecord) -> Result<(), TicketError> {
+        let grant = self.core.loaded.policy.grant(&call.grant);
+        let asks = grant.is_none_or(|grant| grant.file().mode != Mode::Auto);
+        match decision {
+            DecisionRecord::Approved { approver, .. } if asks => {
+                let subject = Subject {
+                    session: call.session.clone(),
+                    call: call.call,
+                    tool: call.tool.clone(),
+                    grant: call.grant.clone(),
+                    arguments: digest(call.arguments.as_bytes()),
+                };
+                let now = self.core.now();
+                Ok(lock(&self.core.approvals).take(&subject, approver, now)?)
+            }
+            DecisionRecord::Approved { .. } => Err(TicketError::NotAsking(call.grant.clone())),
+            _ if asks => Err(TicketError::Unasked(call.grant.clone())),
+            _ => Ok(()),
         }
     }
 

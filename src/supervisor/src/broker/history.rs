@@ -39,6 +39,13 @@ pub(crate) fn entry(line: Line) -> Option<HistoryEntry> {
                 untrusted: outcome.untrusted,
             },
         }),
+        Entry::Approval(asked) => Some(HistoryEntry::Approval {
+            time,
+            approval: asked.approval,
+            session: asked.session,
+            call: asked.call,
+            event: asked.event,
+        }),
         Entry::Role { .. } | Entry::Policy { .. } | Entry::Recovery { .. } => None,
     }
 }
@@ -178,6 +185,16 @@ pub(crate) mod tests {
                 labels: LABELS,
                 ..
             })
+        ));
+        let asked = proto::Approval {
+            approval: proto::ApprovalId::new("a1").unwrap(),
+            session: SessionId::new("s").unwrap(),
+            call: CallId(1),
+            event: proto::ApprovalEvent::Withdrawn {},
+        };
+        assert!(matches!(
+            entry(line(3, Entry::Approval(asked))),
+            Some(HistoryEntry::Approval { .. })
         ));
         let role = Entry::Role {
             role: "brokerd".to_owned(),

@@ -20,13 +20,14 @@ use ipc::{Connection, Received};
 use ledger::Ledger;
 use proto::broker::{Record, Recorded};
 use proto::client::{AuditStatus, RoleStatus, StatusReply};
-use proto::{ErrorCode, Message, Timestamp};
+use proto::{Entry, ErrorCode, Message, Timestamp};
 
 use self::line::Line;
 pub(crate) use self::prepare::too_weak;
 pub(crate) use self::record::PEERS;
 use self::tickets::{Numbers, Tickets};
 use self::workers::Workers;
+use crate::approvals::Approvals;
 use crate::books::Books;
 use crate::load::Loaded;
 use crate::lock;
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) launcher: Launcher,
     /// The memory of the log.
     pub(crate) books: Mutex<Books>,
+    /// The questions to the owner. No other lock is taken while it is held.
+    pub(crate) approvals: Mutex<Approvals>,
     /// Numbers tickets.
     pub(crate) numbers: Numbers,
     /// Whether the supervisor is stopping.
@@ -190,6 +193,8 @@ impl Life {
                 generation: self.core.loaded.policy.generation(),
                 now,
                 books: &mut books,
+                approvals: &self.core.approvals,
+                policy: &self.core.loaded.policy,
             };
             record::admit(record.entry, bench, |ticket, session, call, tool| {
                 self.tickets.take_refused(ticket, session, call, tool)
@@ -202,11 +207,19 @@ impl Life {
                 return;
             }
         };
+        let approval = match &admitted.entry {
+            Entry::Approval(approval) => Some(approval.clone()),
+            _ => None,
+        };
         let appended = if admitted.durable {
             self.core.ledger.append_durable(admitted.entry)
         } else {
             self.core.ledger.append(admitted.entry)
         };
+        if let Some(approval) = approval {
+            let now = self.core.now();
+            lock(&self.core.approvals).stored(&approval, appended.is_ok(), now);
+        }
         match appended {
             Ok(appended) => {
                 if let Some((session, text)) = admitted.text {

@@ -1,12 +1,20 @@
 //! What brokerd may have recorded, and in what form (protocol.md section 6). Whatever it may not author is refused
 //! here, and nothing is appended: decisions that let a call run, sequence numbers, times, hashes, measurements.
 
+use std::sync::Mutex;
+
+use policy::Policy;
 use proto::audit::{Decision, Outcome, OutcomeStatus, SessionEvent};
 use proto::broker::RecordEntry;
-use proto::{Arguments, CallId, DecisionRecord, Entry, SessionId, Ticket, Timestamp};
+use proto::grant::Mode;
+use proto::{
+    Arguments, CallId, DecisionRecord, Entry, GrantId, SessionId, Ticket, Timestamp, ToolName,
+};
 
 use super::call::{RefusedCall, TicketError};
+use crate::approvals::{ApprovalError, Approvals};
 use crate::books::{Books, digest};
+use crate::lock;
 
 /// The most characters of a tool's name in a denial; brokerd cuts longer ones.
 const MOST_TOOL: usize = 64;
@@ -44,6 +52,9 @@ pub(crate) enum RecordError {
     /// No denials, or times out of order.
     #[error("a denials record counts at least one, and its first is not after its last")]
     Denials,
+    /// The event is none that its question can have.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// The decision has an outcome, is no decision that let a call run, or its sandbox lives.
     #[error("record {0} is no decision of an earlier run that waits for its outcome")]
     NotOpen(u64),
@@ -78,6 +89,10 @@ pub(crate) struct Bench<'a> {
     pub(crate) now: Timestamp,
     /// The memory of the log.
     pub(crate) books: &'a mut Books,
+    /// The questions that were asked.
+    pub(crate) approvals: &'a Mutex<Approvals>,
+    /// The policy, for what asks.
+    pub(crate) policy: &'a Policy,
 }
 
 /// Judges `entry`. `refused` takes the refused sandbox of a ticket out, if it is that of the call.
@@ -138,6 +153,15 @@ pub(crate) fn admit(
                 durable: true,
                 text,
             })
+        }
+        RecordEntry::Approval(approval) => {
+            let asks = |tool: &ToolName, grant: &GrantId| {
+                bench.policy.grant(grant).is_some_and(|grant| {
+                    grant.file().mode == Mode::Ask && grant.file().tool == *tool
+                })
+            };
+            lock(bench.approvals).admit(&approval, bench.now, PEERS, asks)?;
+            Ok(Admitted::durable(Entry::Approval(approval)))
         }
         RecordEntry::Session { session, event, by } => {
             if !PEERS.contains(&by.as_str()) {

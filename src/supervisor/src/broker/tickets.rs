@@ -10,7 +10,9 @@ use std::time::Instant;
 use proto::audit::{ExitCause, ExitStatus};
 use proto::{CallId, GrantId, SessionId, Ticket};
 
-use super::call::{COMMIT_WITHIN, Ended, MOST_LIVE, Prepared, RefusedCall, Stop, TicketError};
+use super::call::{
+    COMMIT_WITHIN, Call, Ended, MOST_LIVE, Prepared, RefusedCall, Stop, TicketError,
+};
 use crate::lock;
 
 /// The most refused sandboxes whose measurement is kept for the record of the denial.
@@ -134,11 +136,12 @@ impl<S, K: Stop + Clone> Tickets<S, K> {
             .ok_or(TicketError::NotRefused(ticket))
     }
 
-    /// Takes the prepared call out to be committed under `grant`. After an error nothing has changed.
+    /// Takes the prepared call out to be committed under `grant`, if `may` it. After an error nothing has changed.
     pub(crate) fn begin_commit(
         &self,
         ticket: Ticket,
         grant: &GrantId,
+        may: impl FnOnce(&Call) -> Result<(), TicketError>,
     ) -> Result<Prepared<S>, TicketError> {
         let mut inner = lock(&self.inner);
         match inner.slots.get(&ticket) {
@@ -149,7 +152,7 @@ impl<S, K: Stop + Clone> Tickets<S, K> {
                     named: grant.clone(),
                 });
             }
-            Some(Slot::Prepared { .. }) => {}
+            Some(Slot::Prepared { prepared, .. }) => may(&prepared.call)?,
             _ => return Err(TicketError::NotPrepared(ticket)),
         }
         match inner

@@ -194,6 +194,7 @@ fn conclude(core: &Core, brokerd: Brokerd, exit: Option<ExitStatus>) -> Result<(
         return Err(RoleError::Stuck);
     }
     lock(&core.books).nothing_is_live();
+    lock(&core.approvals).nobody_waits();
     lock(&core.roles)
         .iter_mut()
         .for_each(|role| role.pid = None);

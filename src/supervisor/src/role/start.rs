@@ -17,10 +17,11 @@ use proto::audit::{ExitCause, RoleEvent};
 use proto::broker::PolicyGeneration;
 use proto::client::RoleStatus;
 use proto::role::RoleStart;
-use proto::{Confinement, Envelope, Level, Message};
+use proto::{Confinement, Entry, Envelope, Level, Line, Message};
 
 use super::keeper::keep;
 use super::{PROFILE, ROLE, RoleError, record, role_entry};
+use crate::approvals::Approvals;
 use crate::books::{Books, digest};
 use crate::broker::{Core, Life, PEERS, clock, history, too_weak};
 use crate::lock;
@@ -195,6 +196,7 @@ fn hand_over(core: &Core, life: &Life, listener: &UnixListener) -> Result<(), Ro
         return Ok(());
     }
     let mut books = Books::default();
+    let mut approvals = Approvals::default();
     let id = life.line.next();
     let send = |history, last| {
         let message = Message::History(history);
@@ -206,7 +208,14 @@ fn hand_over(core: &Core, life: &Life, listener: &UnixListener) -> Result<(), Ro
         life.line.send(&envelope, &[]);
         Ok(())
     };
-    history::replay(ledger::read(&core.paths), |line| books.read(line), send)?;
+    let look = |line: &Line| {
+        books.read(line);
+        if let Entry::Approval(approval) = &line.entry {
+            approvals.read(approval);
+        }
+    };
+    history::replay(ledger::read(&core.paths), look, send)?;
     *lock(&core.books) = books;
+    *lock(&core.approvals) = approvals;
     Ok(())
 }

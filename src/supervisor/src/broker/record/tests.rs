@@ -46,10 +46,21 @@ fn judge_refused(
     books: &mut Books,
     prepared: &str,
 ) -> Result<Admitted, RecordError> {
+    let asks =
+        b"tool = \"touch\"\nmode = \"ask\"\nmax_taint = \"private\"\nafter_untrusted = \"allow\"\n";
+    let tool =
+        b"description = \"d\"\nkind = \"stdio\"\ncommand = [\"/t\"]\nprofile = \"tools/base\"\n\
+                 arguments.type = \"object\"\n";
+    let files = [
+        ("tools/touch.toml".to_owned(), tool.to_vec()),
+        ("grants/asks.toml".to_owned(), asks.to_vec()),
+    ];
     let bench = Bench {
         generation: 1,
         now: NOW,
         books,
+        approvals: &Mutex::default(),
+        policy: &Policy::load(&files.into(), 1).unwrap(),
     };
     admit(entry, bench, |ticket, session, call, tool| {
         if ticket != Ticket(9) {
@@ -269,4 +280,29 @@ fn an_unknown_end_takes_session_and_labels_from_its_decision_and_is_recorded_onc
         judge_with(unknown(), &mut books),
         Err(RecordError::NotOpen(4))
     );
+}
+
+#[test]
+fn a_question_is_recorded_only_under_a_grant_that_asks() {
+    let asked = |grant: &str, tool: &str| {
+        RecordEntry::Approval(proto::Approval {
+            approval: proto::ApprovalId::new("a1").unwrap(),
+            session: session(),
+            call: CallId(1),
+            event: proto::ApprovalEvent::Asked {
+                tool: ToolName::new(tool).unwrap(),
+                grant: GrantId::new(grant).unwrap(),
+                arguments: Hash32::ZERO,
+                expires: Timestamp::MAX,
+            },
+        })
+    };
+    let admitted = judge(asked("asks", "touch")).unwrap();
+    assert!(admitted.durable && matches!(admitted.entry, Entry::Approval(_)));
+    for (grant, tool) in [("asks", "fs_read"), ("notes", "touch")] {
+        assert!(matches!(
+            judge(asked(grant, tool)),
+            Err(RecordError::Approval(ApprovalError::NoAsk { .. }))
+        ));
+    }
 }

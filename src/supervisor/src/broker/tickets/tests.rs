@@ -88,7 +88,7 @@ impl Desk {
     }
 
     fn commit(&self, ticket: Ticket) -> Result<Prepared<Sandbox>, TicketError> {
-        self.tickets.begin_commit(ticket, &call().grant)
+        self.tickets.begin_commit(ticket, &call().grant, |_| Ok(()))
     }
 
     fn end(&self, ticket: Ticket) {
@@ -144,7 +144,10 @@ fn a_commit_under_another_grant_is_refused_and_one_under_its_own_is_not() {
     let desk = Desk::new();
     let (ticket, killed) = desk.prepare();
     let named = GrantId::new("other").unwrap();
-    let error = desk.tickets.begin_commit(ticket, &named).unwrap_err();
+    let error = desk
+        .tickets
+        .begin_commit(ticket, &named, |_| Ok(()))
+        .unwrap_err();
     let prepared = call().grant;
     assert_eq!(
         error,
@@ -154,6 +157,24 @@ fn a_commit_under_another_grant_is_refused_and_one_under_its_own_is_not() {
             named
         }
     );
+    assert!(!killed.is_set());
+    desk.commit(ticket).unwrap();
+}
+
+#[test]
+fn a_commit_that_may_not_be_changes_nothing() {
+    let desk = Desk::new();
+    let (ticket, killed) = desk.prepare();
+    let grant = call().grant;
+    let unasked = TicketError::Unasked(grant.clone());
+    let error = desk
+        .tickets
+        .begin_commit(ticket, &grant, |asked| {
+            assert_eq!(*asked, call());
+            Err(unasked.clone())
+        })
+        .unwrap_err();
+    assert_eq!(error, unasked);
     assert!(!killed.is_set());
     desk.commit(ticket).unwrap();
 }
