@@ -11,7 +11,6 @@ use proto::broker::{Record, RecordEntry};
 use proto::client::{SessionOpen, ToolRequest, ToolResponse};
 use proto::role::Empty;
 use proto::{CallId, DenyReason, Entry, ErrorCode, Message};
-use rustix::mount::{MountFlags, mount};
 
 use crate::calls::{Broker, ask, commit, session, touched};
 use crate::homes::home;
@@ -23,13 +22,6 @@ const SHORT: &str = "bytes were written";
 /// Arguments that no rest of a page can hold.
 fn long() -> String {
     format!("{{\"acts\":[],\"token\":\"{}\"}}", "x".repeat(8192))
-}
-
-fn small_audit(home: &Home) {
-    let audit = home.home().join("audit");
-    std::fs::create_dir(&audit).unwrap();
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("audit", &audit, "tmpfs", flags, c"size=256k,mode=0750").unwrap();
 }
 
 /// Takes all the room that is left. The log leaves other names in its directory alone.
@@ -60,7 +52,7 @@ fn what_cannot_be_recorded_is_not_run() {
     }
     in_own_mounts(|| {
         let home = home(Brokerd::Relay);
-        small_audit(&home);
+        home.mount("home/audit", "tmpfs", c"size=256k,mode=0750");
         let mut broker = Broker::up_in(home);
         let (first, second) = (
             broker.prepare("touch", "touch", &long()),
@@ -113,7 +105,7 @@ fn the_owner_is_told_that_the_log_takes_nothing_and_that_nothing_ran() {
     }
     in_own_mounts(|| {
         let home = home(Brokerd::Real);
-        small_audit(&home);
+        home.mount("home/audit", "tmpfs", c"size=256k,mode=0750");
         let mut system = home.start();
         system.wait_up(&home, 0);
         let owner = home.connect().unwrap();

@@ -1,13 +1,11 @@
 //! What was measured of a sandbox stands in the record, whoever asks for the record.
 
 use std::fs;
-use std::os::unix::fs::chown;
 
 use boxmaker_tests::binaries::skipped_without_root;
-use boxmaker_tests::system::{Brokerd, OWNER};
+use boxmaker_tests::system::Brokerd;
 use proto::broker::{RecordEntry, RefuseReason};
 use proto::{Arguments, DataClass, DecisionRecord, DenyReason, Layer, Level};
-use rustix::mount::{MountFlags, mount};
 
 use crate::calls::{Broker, at, session};
 use crate::homes::{NOTE, home};
@@ -21,10 +19,8 @@ fn a_sandbox_that_is_too_weak_is_refused_and_the_denial_says_what_was_measured()
     }
     in_own_mounts(|| {
         let home = home(Brokerd::Relay);
-        let plain = home.folder("plain");
-        mount("plain", &plain, "ramfs", MountFlags::empty(), None).unwrap();
+        home.mount("files/plain", "ramfs", c"");
         let file = home.file("plain/a.md", NOTE);
-        chown(&plain, Some(OWNER), Some(OWNER)).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), NOTE);
         for (id, least) in [("strict", "full"), ("lax", "partial")] {
             home.grant(

@@ -4,28 +4,32 @@
 mod files;
 pub mod processes;
 pub mod relay;
+mod running;
 
+use std::cell::RefCell;
+use std::ffi::CStr;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use confine::cgroup::Backend;
 use ipc::Connection;
 use ledger::{Paths, Report, Sound};
-use proto::audit::{Decision, Outcome, RoleEvent};
+use proto::audit::{Decision, Outcome};
 use proto::config::CgroupChoice;
 use proto::{Entry, Line};
-use rustix::process::Signal;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::binaries::binary;
 use files::{own, place};
-use processes::{Process, in_cgroups, until};
+use processes::{Process, in_cgroups};
 
 pub use files::OWNER;
+pub use running::System;
 
 /// Which program stands in the place of `brokerd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,7 @@ pub enum Brokerd {
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
+    mounts: RefCell<Vec<PathBuf>>,
 }
 
 impl Home {
@@ -52,7 +57,10 @@ impl Home {
         // Not below /tmp: that is each sandbox's own scratch directory.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        let home = Self { directory };
+        let home = Self {
+            directory,
+            mounts: RefCell::default(),
+        };
         for below in ["bin", "home", "config/grants", "config/tools", "files"] {
             fs::create_dir_all(home.at(below)).unwrap();
         }
@@ -72,7 +80,7 @@ impl Home {
             .map(|(layer, _)| format!("\"{layer}\""))
             .collect();
         home.configure("config.toml", &format!("waive = [{}]\n", waived.join(", ")));
-        home.own();
+        own(&home.at("files"));
         home
     }
 
@@ -133,7 +141,7 @@ impl Home {
     pub fn folder(&self, below: &str) -> String {
         let path = self.at("files").join(below);
         fs::create_dir_all(&path).unwrap();
-        self.own();
+        own(&self.at("files"));
         self.path(below)
     }
 
@@ -145,7 +153,7 @@ impl Home {
         let path = self.at("files").join(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
-        self.own();
+        own(&self.at("files"));
         self.path(below)
     }
 
@@ -158,9 +166,17 @@ impl Home {
         self.path(below)
     }
 
-    /// Gives all files to the owner and closes them to everybody else.
-    fn own(&self) {
-        own(&self.at("files"));
+    /// Mounts a file system on a directory below this one, for as long as this lives. In a mount namespace that only
+    /// the test has.
+    ///
+    /// # Panics
+    /// It cannot be mounted.
+    pub fn mount(&self, below: &str, kind: &str, options: &CStr) {
+        let path = self.at(below);
+        fs::create_dir_all(&path).unwrap();
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount(kind, &path, kind, flags, options).unwrap();
+        self.mounts.borrow_mut().push(path);
     }
 
     /// Starts `boxmaker up`. It is up when a brokerd is.
@@ -237,21 +253,23 @@ impl Home {
     /// Every decision of the log with its number.
     #[must_use]
     pub fn decisions(&self) -> Vec<(u64, Decision)> {
-        let pick = |line: Line| match line.entry {
+        self.pick(|line| match line.entry {
             Entry::Decision(decision) => Some((line.seq, *decision)),
             _ => None,
-        };
-        self.lines().into_iter().filter_map(pick).collect()
+        })
     }
 
     /// Every outcome of the log.
     #[must_use]
     pub fn outcomes(&self) -> Vec<Outcome> {
-        let pick = |line: Line| match line.entry {
+        self.pick(|line| match line.entry {
             Entry::Outcome(outcome) => Some(outcome),
             _ => None,
-        };
-        self.lines().into_iter().filter_map(pick).collect()
+        })
+    }
+
+    fn pick<T>(&self, of: impl Fn(Line) -> Option<T>) -> Vec<T> {
+        self.lines().into_iter().filter_map(of).collect()
     }
 
     /// Verifies the log.
@@ -279,102 +297,11 @@ impl Home {
     }
 }
 
-/// A running supervisor. Dropping it kills it, which is the end of everything it started.
-#[derive(Debug)]
-pub struct System {
-    child: Child,
-    /// The supervisor.
-    pub process: Process,
-}
-
-impl System {
-    /// Fails at once if the supervisor has ended.
-    ///
-    /// # Panics
-    /// It has.
-    pub fn must_run(&mut self, home: &Home) {
-        if let Some(status) = self.child.try_wait().unwrap() {
-            panic!("boxmaker up ended, {status}:\n{}", home.stderr());
-        }
-    }
-
-    /// Waits until calls are served, by a brokerd that was started since `times` such moments.
-    pub fn wait_up(&mut self, home: &Home, times: usize) {
-        until("boxmaker is up", || {
-            self.must_run(home);
-            home.times_up() > times
-        });
-    }
-
-    /// Pid 1 of brokerd's sandbox: the latest role that the log has.
-    ///
-    /// # Panics
-    /// The log has none, or it is gone.
-    #[must_use]
-    pub fn role(&self, home: &Home) -> Process {
-        let started = home
-            .lines()
-            .into_iter()
-            .rev()
-            .find_map(|line| match line.entry {
-                Entry::Role { pid, event, .. } if matches!(*event, RoleEvent::Started { .. }) => {
-                    pid
-                }
-                _ => None,
-            });
-        Process::of(started.expect("a role was started")).expect("it lives")
-    }
-
-    /// The program that is brokerd, inside its sandbox.
-    ///
-    /// # Panics
-    /// It is not there.
-    #[must_use]
-    pub fn brokerd(&self, home: &Home) -> Process {
-        let inside = self.role(home).children();
-        let [program] = inside.as_slice() else {
-            panic!("one program in brokerd's sandbox, not {inside:?}");
-        };
-        program.clone()
-    }
-
-    /// Every sandbox but brokerd's, each by its pid 1; also stages that are being built.
-    #[must_use]
-    pub fn sandboxes(&self, home: &Home) -> Vec<Process> {
-        let role = self.role(home);
-        let mut all = self.process.children();
-        all.retain(|process| *process != role);
-        all
-    }
-
-    /// The end of everything in its order, as SIGTERM asks for it.
-    ///
-    /// # Panics
-    /// The supervisor does not end.
-    pub fn stop(mut self) -> ExitStatus {
-        self.process.signal(Signal::TERM);
-        let mut status = None;
-        until("the supervisor ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-
-    /// The end of the supervisor alone; everything else has to notice by itself.
-    ///
-    /// # Panics
-    /// It cannot be killed.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for System {
+impl Drop for Home {
     fn drop(&mut self) {
-        // Both fail only if it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for path in self.mounts.get_mut() {
+            // What stays mounted keeps its directory from being removed, and nothing else.
+            let _ = unmount(&*path, UnmountFlags::DETACH);
+        }
     }
 }
