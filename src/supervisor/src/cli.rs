@@ -9,6 +9,7 @@ use ipc::place::Place;
 use lexopt::prelude::*;
 
 use crate::demo;
+use crate::doctor;
 use crate::explain::{self, ExplainError, Question};
 use crate::in_full;
 use crate::load::Directories;
@@ -21,6 +22,8 @@ boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
       Start everything, in the foreground, until SIGTERM or SIGINT.
   boxmaker explain TOOL [--grant ID] [--args JSON] [--json] [--home DIR] [--config DIR]
       Print the plan of the sandbox that this call would get. Nothing is started.
+  boxmaker doctor [--json] [--config DIR]
+      Say what this host can enforce, layer by layer, and how to get the rest.
   boxmaker demo [--state DIR]
       Build a small system below DIR (default .state), start it, and make calls, some of which must fail.
   boxmaker --help | --version
@@ -41,6 +44,7 @@ enum Command {
     Up(Places),
     Explain(Places, Question),
     Demo(PathBuf),
+    Doctor(Places, bool),
 }
 
 /// The directories that were named on the command line.
@@ -75,6 +79,17 @@ fn run(command: Command) -> ExitCode {
             }
         }
         Command::Demo(state) => return demo::run(&state),
+        Command::Doctor(places, json) => {
+            let directories = match directories(places) {
+                Ok(directories) => directories,
+                Err(error) => return fail(1, &error),
+            };
+            match doctor::examine(&directories) {
+                Ok(diagnosis) if json => println!("{}", doctor::json(&diagnosis)),
+                Ok(diagnosis) => print!("{}", doctor::words(&diagnosis)),
+                Err(error) => return fail(1, &in_full(&error)),
+            }
+        }
         Command::Explain(places, question) => {
             let directories = match directories(places) {
                 Ok(directories) => directories,
@@ -106,6 +121,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("up") => parse_up(parser),
             Some("explain") => parse_explain(parser),
             Some("demo") => parse_demo(parser),
+            Some("doctor") => parse_doctor(parser),
             _ => Err(format!("there is no command {command:?}").into()),
         },
         other => Err(other.unexpected()),
@@ -164,6 +180,19 @@ fn parse_demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Demo(state))
 }
 
+fn parse_doctor(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut places, mut json) = (Places::default(), false);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("config") => places.config = Some(parser.value()?.into()),
+            Long("json") => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Doctor(places, json))
+}
+
 fn text(value: OsString) -> Result<String, lexopt::Error> {
     value.into_string().map_err(lexopt::Error::NonUnicodeValue)
 }
@@ -208,6 +237,8 @@ mod tests {
         assert_eq!(parsed(&["--help"]), Ok(Command::Help));
         assert_eq!(parsed(&["up", "--help"]), Ok(Command::Help));
         assert_eq!(parsed(&["-V"]), Ok(Command::Version));
+        let doctor = Command::Doctor(Places::default(), true);
+        assert_eq!(parsed(&["doctor", "--json"]), Ok(doctor));
         assert_eq!(parsed(&["demo"]), Ok(Command::Demo(".state".into())));
         let demo = Command::Demo("/s".into());
         assert_eq!(parsed(&["demo", "--state", "/s"]), Ok(demo));

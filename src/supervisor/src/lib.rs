@@ -12,6 +12,7 @@ mod books;
 mod broker;
 mod demo;
 mod design;
+mod doctor;
 mod explain;
 mod guard;
 mod load;

@@ -12,7 +12,7 @@ use confine::launch::{GrantedTree, IdentityChoice, StageStdio};
 use confine::plan::{Access, Mount, Program};
 use confine::resolve::Root;
 use ledger::{Ledger, Paths};
-use policy::{Decision, SessionView};
+use policy::{Decided, Decision, SessionView};
 use proto::audit::{Arguments, ExitStatus};
 use proto::{CallId, Confinement, DataClass, Entry, Hash32, Level, SessionId, Timestamp};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -71,7 +71,9 @@ impl<'a> Parts<'a> {
         let begun = Instant::now();
         let decision = policy::decide(policy, session, "fs_read", &arguments, now());
         let decide = begun.elapsed();
-        let decision = decision.map_err(|denial| denial.owner)?;
+        let Decided::Runs(decision) = decision.map_err(|denial| denial.owner)? else {
+            return Err("the grant asks; the bench needs one that does not".into());
+        };
 
         let begun = Instant::now();
         let (plan, trees, input) = design(self.setting, &decision, &arguments)?;

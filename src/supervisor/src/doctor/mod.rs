@@ -1,0 +1,198 @@
+//! `boxmaker doctor`: what this host can enforce, layer by layer, and how to get the rest. It does not guess: for every
+//! profile it builds a real sandbox up to the measurement, starts nothing in it, and removes it.
+
+mod remedy;
+mod report;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use confine::derive::derive;
+use confine::host::{CapsError, Host, Privilege};
+use confine::launch::{
+    GrantedTree, IdentityChoice, Launcher, LauncherError, LauncherOptions, StageStdio,
+};
+use confine::plan::{Access, Mount, Program};
+use confine::profile::{Profile, Profiles};
+use confine::resolve::Root;
+use ipc::Files;
+use policy::Policy;
+use proto::config::Config;
+use proto::{Confinement, Level};
+
+use crate::books::digest;
+use crate::in_full;
+use crate::load::Directories;
+use crate::stdio::{self, Pipe};
+
+pub(crate) use report::{json, words};
+
+/// Why the host could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DoctorError {
+    /// The launcher does not start at all.
+    #[error(transparent)]
+    Launcher(#[from] LauncherError),
+    /// The rights of this process could not be read.
+    #[error("cannot read the capabilities of this process: {0}")]
+    Capabilities(#[from] CapsError),
+    /// The configuration's profiles are not usable.
+    #[error("the profiles are not usable:\n{}; correct them, or leave --config away to see the built-in ones", .0.join("\n"))]
+    Profiles(Vec<String>),
+}
+
+/// What one profile, or one granted path, comes to on this host.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// The profile or the path.
+    pub(crate) of: String,
+    /// What was measured, or the error of the launch.
+    pub(crate) outcome: Result<Confinement, String>,
+}
+
+/// What this host can enforce.
+#[derive(Debug)]
+pub(crate) struct Diagnosis {
+    /// The release of the running kernel.
+    pub(crate) kernel: String,
+    /// What this process may do.
+    pub(crate) privilege: Privilege,
+    /// The kernel's Landlock ABI, 0 for none.
+    pub(crate) landlock_abi: u8,
+    /// Every profile, by name.
+    pub(crate) profiles: Vec<Finding>,
+    /// Every granted path that exists, as a tree under `tools/base`: whether its file system takes id maps.
+    pub(crate) paths: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// The lowest level among the profiles; none if one cannot be launched.
+    pub(crate) fn level(&self) -> Level {
+        let levels = self.profiles.iter().map(|finding| match &finding.outcome {
+            Ok(confinement) => confinement.level,
+            Err(_) => Level::None,
+        });
+        levels.min().unwrap_or(Level::None)
+    }
+}
+
+/// Looks at the host. A configuration that is not there, or whose policy does not load, leaves the built-in profiles.
+///
+/// # Errors
+/// As [`DoctorError`].
+pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorError> {
+    let files = Files::read(&directories.config).unwrap_or_default();
+    let profiles = Profiles::load(&files.0).map_err(|errors| {
+        DoctorError::Profiles(errors.iter().map(ToString::to_string).collect())
+    })?;
+    let policy = Policy::load(&files.0, 1).ok();
+    let config = policy
+        .as_ref()
+        .map_or_else(Config::default, |policy| policy.config().clone());
+    let privilege = Privilege::of_this_process()?;
+    let launcher = Launcher::new(LauncherOptions {
+        stage: directories.binaries.join("boxmaker-stage"),
+        uid_range: config.uid_range,
+        cgroup: config.cgroup,
+        name: format!("doctor-{}", std::process::id()),
+        waive: config.waive,
+    })?;
+    let examiner = Examiner {
+        launcher,
+        privilege,
+        program: directories.binaries.join("toolkit"),
+    };
+    let found = |profile: &Profile| Finding {
+        of: profile.name.clone(),
+        outcome: examiner.try_launch(profile, None),
+    };
+    let base = profiles.get("tools/base");
+    Ok(Diagnosis {
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        privilege,
+        landlock_abi: examiner.launcher.landlock_abi(),
+        profiles: profiles.iter().map(found).collect(),
+        paths: base
+            .map(|base| examiner.paths(base, policy.as_ref()))
+            .unwrap_or_default(),
+    })
+}
+
+struct Examiner {
+    launcher: Launcher,
+    privilege: Privilege,
+    program: PathBuf,
+}
+
+impl Examiner {
+    fn paths(&self, profile: &Profile, policy: Option<&Policy>) -> Vec<Finding> {
+        let granted = policy
+            .into_iter()
+            .flat_map(Policy::grants)
+            .flat_map(|grant| grant.paths());
+        let mut paths: Vec<&str> = granted.map(policy::GrantedPath::path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+            .into_iter()
+            .filter(|path| Path::new(path).exists())
+            .map(|path| Finding {
+                of: path.to_owned(),
+                outcome: self.try_launch(profile, Some(Path::new(path))),
+            })
+            .collect()
+    }
+
+    /// Builds a sandbox of `profile` with `tree` in it, and removes it.
+    fn try_launch(&self, profile: &Profile, tree: Option<&Path>) -> Result<Confinement, String> {
+        let text = |error: &dyn std::error::Error| in_full(error);
+        let mut mounts = Vec::new();
+        let mut trees = Vec::new();
+        if let Some(path) = tree {
+            let root = Root::open(path).map_err(|error| text(&error))?;
+            let root = root.ok_or("it does not exist")?;
+            let resolved = root.resolve(path).map_err(|error| text(&error))?;
+            let resolved = resolved.ok_or("it does not exist")?;
+            mounts.push(Mount::Tree {
+                path: path.to_string_lossy().into_owned(),
+                directory: resolved.directory,
+                access: Access::Read,
+                exec: false,
+            });
+            trees.push(GrantedTree {
+                descriptor: resolved.descriptor,
+                owner: resolved.owner,
+            });
+        }
+        let program = Program {
+            argv: vec![
+                self.program.to_string_lossy().into_owned(),
+                "--help".to_owned(),
+            ],
+            env: BTreeMap::new(),
+            cwd: "/".to_owned(),
+            input: digest(b""),
+        };
+        let host =
+            Host::take(profile, &self.program, self.privilege).map_err(|error| text(&error))?;
+        let plan = derive(profile, program, &mounts, Level::Partial, &host)
+            .map_err(|error| text(&error))?;
+        let ends = || -> std::io::Result<StageStdio> {
+            let (out, err) = (Pipe::new()?, Pipe::new()?);
+            Ok(StageStdio {
+                stdin: stdio::nothing()?,
+                stdout: out.write,
+                stderr: err.write,
+            })
+        };
+        let ends = ends().map_err(|error| text(&error))?;
+        let prepared = self
+            .launcher
+            .prepare(plan, trees, ends, IdentityChoice::Fresh)
+            .map_err(|error| text(&error))?;
+        Ok(prepared.confinement().clone())
+    }
+}

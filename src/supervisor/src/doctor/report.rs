@@ -1,0 +1,160 @@
+//! A diagnosis as people read it, at most 80 columns where the host's own words allow, and as JSON.
+
+use confine::host::Privilege;
+use proto::{Confinement, Layer};
+use serde_json::{Value, json as value};
+
+use super::remedy;
+use super::{Diagnosis, Finding};
+
+/// Where lines are broken.
+const WIDTH: usize = 80;
+
+/// The diagnosis in words.
+pub(crate) fn words(diagnosis: &Diagnosis) -> String {
+    let who = match diagnosis.privilege {
+        Privilege::Root => "root",
+        Privilege::UserNamespace => "a plain user",
+    };
+    let landlock = match diagnosis.landlock_abi {
+        0 => "no Landlock".to_owned(),
+        abi => format!("Landlock ABI {abi}"),
+    };
+    let mut text = format!("Linux {}, as {who}, {landlock}\n", diagnosis.kernel);
+    for finding in &diagnosis.profiles {
+        text.push_str(&format!("\nprofile {}\n", finding.of));
+        text.push_str(&one(finding, diagnosis));
+    }
+    let uid_gaps = diagnosis
+        .paths
+        .iter()
+        .filter(|finding| match &finding.outcome {
+            Ok(confinement) => confinement.gap(Layer::Uid).is_some(),
+            Err(_) => true,
+        });
+    for finding in uid_gaps.filter(|_| diagnosis.privilege == Privilege::Root) {
+        text.push_str(&format!("\ngranted path {}\n", finding.of));
+        text.push_str(&one(finding, diagnosis));
+    }
+    text.push_str(&format!("\nlevel on this host: {}\n", diagnosis.level()));
+    text
+}
+
+fn one(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    match &finding.outcome {
+        Ok(confinement) => measured(confinement, diagnosis),
+        Err(error) => {
+            let mut text = folded("  cannot be launched: ", error);
+            if let Some(cure) = remedy::of_failure(diagnosis.privilege) {
+                text.push_str(&folded("    what helps: ", &cure));
+            }
+            text
+        }
+    }
+}
+
+fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
+    let held: Vec<&str> = confinement
+        .layers
+        .iter()
+        .map(|layer| layer.as_str())
+        .collect();
+    let mut text = format!("  level {}\n", confinement.level);
+    text.push_str(&folded("  measured: ", &held.join(" ")));
+    for gap in &confinement.gaps {
+        let waived = if confinement.waived.contains(&gap.layer) {
+            " (waived)"
+        } else {
+            ""
+        };
+        text.push_str(&folded(
+            &format!("  gap {}{waived}: ", gap.layer),
+            &gap.reason,
+        ));
+        let cure = remedy::of_gap(gap, diagnosis.privilege, diagnosis.landlock_abi);
+        if let Some(cure) = cure {
+            text.push_str(&folded("    what helps: ", &cure));
+        }
+    }
+    text
+}
+
+/// `text` after `head`, broken at spaces so that lines keep within the width; what follows is indented by six.
+fn folded(head: &str, text: &str) -> String {
+    let mut lines = String::new();
+    let mut line = head.trim_end().to_owned();
+    for word in text.split_whitespace() {
+        let fits = line.chars().count() + 1 + word.chars().count() <= WIDTH;
+        if fits {
+            line.push(' ');
+        } else {
+            lines.push_str(&line);
+            lines.push('\n');
+            line = " ".repeat(6);
+        }
+        line.push_str(word);
+    }
+    lines.push_str(&line);
+    lines.push('\n');
+    lines
+}
+
+/// The diagnosis as one JSON document.
+pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
+    let findings = |key: &str, findings: &[Finding]| -> Vec<Value> {
+        findings
+            .iter()
+            .map(|finding| match &finding.outcome {
+                Ok(confinement) => {
+                    let gaps: Vec<Value> = confinement
+                        .gaps
+                        .iter()
+                        .map(|gap| {
+                            let cure =
+                                remedy::of_gap(gap, diagnosis.privilege, diagnosis.landlock_abi);
+                            value!({ "layer": gap.layer, "reason": gap.reason, "helps": cure })
+                        })
+                        .collect();
+                    value!({
+                        key: finding.of,
+                        "level": confinement.level,
+                        "layers": confinement.layers,
+                        "asserted": confinement.asserted,
+                        "gaps": gaps,
+                        "waived": confinement.waived,
+                    })
+                }
+                Err(error) => value!({
+                    key: finding.of,
+                    "error": error,
+                    "helps": remedy::of_failure(diagnosis.privilege),
+                }),
+            })
+            .collect()
+    };
+    value!({
+        "kernel": diagnosis.kernel,
+        "privilege": match diagnosis.privilege {
+            Privilege::Root => "root",
+            Privilege::UserNamespace => "user",
+        },
+        "landlock_abi": diagnosis.landlock_abi,
+        "level": diagnosis.level(),
+        "profiles": findings("profile", &diagnosis.profiles),
+        "paths": findings("path", &diagnosis.paths),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_are_folded_and_nothing_is_lost() {
+        let text = "one two three ".repeat(20);
+        let folded = folded("  gap uid: ", &text);
+        assert!(folded.lines().all(|line| line.chars().count() <= WIDTH));
+        let words: Vec<&str> = folded.split_whitespace().skip(2).collect();
+        assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,137 @@
+//! `boxmaker doctor` names the gaps of a host and what helps: as root, as a plain user, and without user namespaces.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a test that cannot go on panics, also outside its own function"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use boxmaker_tests::binaries::{binary, skipped_without_root};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Who the plain user is.
+const USER: u32 = 71_001;
+
+/// Copies of the binaries where any user can reach them.
+fn place() -> TempDir {
+    let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).expect("its mode");
+    for name in ["boxmaker", "boxmaker-stage", "toolkit"] {
+        fs::copy(binary(name), directory.path().join(name)).expect(name);
+    }
+    directory
+}
+
+fn diagnosis(mut command: Command) -> Value {
+    let output = command.output().expect("doctor runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{error}");
+    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+fn doctor(directory: &TempDir) -> Command {
+    let mut command = Command::new(directory.path().join("boxmaker"));
+    command
+        .args(["doctor", "--json", "--config", "/nonexistent"])
+        .env("HOME", "/nonexistent");
+    command
+}
+
+/// The gaps of a profile by layer, with what helps.
+fn gaps(diagnosis: &Value, profile: &str) -> Vec<(String, Option<String>)> {
+    let profiles = diagnosis["profiles"].as_array().expect("profiles");
+    let found = profiles
+        .iter()
+        .find(|one| one["profile"] == profile)
+        .expect("the profile");
+    let gaps = found["gaps"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{found}"));
+    gaps.iter()
+        .map(|gap| {
+            let layer = gap["layer"].as_str().expect("a layer").to_owned();
+            (layer, gap["helps"].as_str().map(str::to_owned))
+        })
+        .collect()
+}
+
+#[test]
+fn root_is_told_the_level_and_for_every_gap_what_helps() {
+    if skipped_without_root("root_is_told_the_level") {
+        return;
+    }
+    let diagnosis = diagnosis(doctor(&place()));
+    assert_eq!(diagnosis["privilege"], "root");
+    let gaps = gaps(&diagnosis, "tools/base");
+    assert_eq!(
+        diagnosis["level"],
+        if gaps.is_empty() { "full" } else { "partial" }
+    );
+    assert!(gaps.iter().all(|(_, helps)| helps.is_some()), "{gaps:?}");
+}
+
+#[test]
+fn a_plain_user_is_told_that_root_gives_each_sandbox_a_uid() {
+    if skipped_without_root("a_plain_user_is_told") {
+        return;
+    }
+    let place = place();
+    let mut command = doctor(&place);
+    command.uid(USER).gid(USER);
+    let diagnosis = diagnosis(command);
+    assert_eq!(
+        (&diagnosis["privilege"], &diagnosis["level"]),
+        (&"user".into(), &"partial".into())
+    );
+    let gaps = gaps(&diagnosis, "tools/base");
+    let uid = gaps
+        .iter()
+        .find(|(layer, _)| layer == "uid")
+        .expect("a gap");
+    assert!(
+        uid.1
+            .as_deref()
+            .is_some_and(|helps| helps.contains("as root")),
+        "{gaps:?}"
+    );
+    assert!(gaps.iter().all(|(_, helps)| helps.is_some()), "{gaps:?}");
+}
+
+#[test]
+fn without_user_namespaces_the_setting_that_closes_them_is_named() {
+    if skipped_without_root("without_user_namespaces") {
+        return;
+    }
+    let place = place();
+    // The setting is one of each user namespace: switched off in a new one, it touches nobody else.
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all \
+         {}/boxmaker doctor --json --config /nonexistent",
+        place.path().display()
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "sh", "-c", &script])
+        .env("HOME", "/nonexistent");
+    command.uid(USER).gid(USER);
+    let diagnosis = diagnosis(command);
+    assert_eq!(diagnosis["level"], "none");
+    for profile in diagnosis["profiles"].as_array().expect("profiles") {
+        let error = profile["error"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{profile}"));
+        assert!(
+            error.contains("unshare-user") && error.contains("ENOSPC"),
+            "{error}"
+        );
+        let helps = profile["helps"].as_str().expect("what helps");
+        assert!(helps.contains("sysctl user.max_user_namespaces"), "{helps}");
+    }
+}
