@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::fs_edit::EditError;
 use crate::fs_list::ListError;
 use crate::fs_read::ReadError;
+use crate::fs_search::SearchError;
 use crate::fs_stat::StatError;
 use crate::input::InputError;
 use crate::visible::visible_path;
@@ -29,6 +30,9 @@ pub enum Failure {
     /// `fs_read`.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// `fs_search`.
+    #[error(transparent)]
+    Search(#[from] SearchError),
     /// `fs_stat`.
     #[error(transparent)]
     Stat(#[from] StatError),

@@ -9,6 +9,7 @@ mod failure;
 mod fs_edit;
 mod fs_list;
 mod fs_read;
+mod fs_search;
 mod fs_stat;
 mod fs_write;
 mod input;
@@ -20,6 +21,7 @@ pub use failure::{Failure, SystemError};
 pub use fs_edit::EditError;
 pub use fs_list::ListError;
 pub use fs_read::ReadError;
+pub use fs_search::SearchError;
 pub use fs_stat::StatError;
 pub use input::{InputError, MAX_INPUT, read_input};
 pub use read::OpenError;
@@ -53,6 +55,11 @@ pub const TOOLS: &[Tool] = &[
         name: "fs_read",
         about: "{path, offset?, limit?, encoding?}  read lines of a text file, or bytes of any file",
         run: fs_read::run,
+    },
+    Tool {
+        name: "fs_search",
+        about: "{path, pattern, literal?, ignore_case?, globs?, context?, limit?, …}  find lines of files",
+        run: fs_search::run,
     },
     Tool {
         name: "fs_stat",

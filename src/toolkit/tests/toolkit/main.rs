@@ -7,6 +7,7 @@ mod confined;
 mod fs_edit;
 mod fs_list;
 mod fs_read;
+mod fs_search;
 mod fs_stat;
 mod fs_write;
 mod misbehave;

@@ -55,6 +55,7 @@ fn each_schema_names_exactly_the_arguments_that_the_tool_takes() {
                 SchemaType::String => (json!("replace"), json!(true)),
                 SchemaType::Integer => (json!(1), json!("1")),
                 SchemaType::Boolean => (json!(true), json!(1)),
+                SchemaType::Array => (json!(["*"]), json!("*")),
                 other => panic!("no argument is of type {other:?}"),
             };
             let say = |value: Value| {
