@@ -184,11 +184,21 @@ impl Programs {
     /// # Errors
     /// The first call that does not, in words.
     pub fn assert_foreign(&self) -> Result<(), String> {
+        // Nothing is stricter than killing, so the first program that does it settles a call. The stage asks this at
+        // every launch, and to interpret the rest of the programs each time took it milliseconds.
+        let kills = |arch, nr| {
+            let args = [0; 6];
+            let call = interpret::Call { arch, nr, args };
+            let answers = |(_, program): &(_, BpfProgram)| interpret::run(program, &call);
+            self.0
+                .iter()
+                .any(|program| answers(program) == interpret::RETURN_KILL_PROCESS)
+        };
         let beyond = [0x3fff_ffff, 0x1000, 0xffff];
         for nr in (0..1024).chain(beyond) {
             for (kind, arch, nr) in [("i386", ARCH_I386, nr), ("x32", ARCH_X86_64, nr | X32_BIT)] {
-                let verdict = self.verdict(arch, nr, [0; 6]);
-                if verdict != Verdict::Kill {
+                if !kills(arch, nr) {
+                    let verdict = self.verdict(arch, nr, [0; 6]);
                     return Err(format!("{kind} call {nr:#x} is not killed but {verdict:?}"));
                 }
             }
