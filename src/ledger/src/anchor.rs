@@ -287,4 +287,27 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("{}\n{}\n", line(3), line(4)));
     }
+
+    #[test]
+    fn a_rotated_anchor_stays_with_the_group_that_may_read_it() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("anchor");
+        let mut anchor = AnchorFile::open(Arc::new(Host), &path, None, Vec::new()).unwrap();
+        // Without root the group stays what it was, which is this test's twin.
+        let _ = chown(&path, None, Some(1_879_000_123));
+        let look = || {
+            let found = std::fs::metadata(&path).unwrap();
+            (found.ino(), (found.gid(), found.mode() & 0o7777))
+        };
+        let (first, before) = look();
+        let day = Day::of(Timestamp::from_millis(0));
+        for seq in 0..2 * KEPT as u64 {
+            anchor.add(line(seq), day.clone()).unwrap();
+        }
+        let (second, after) = look();
+        assert_ne!(first, second, "it was rotated");
+        assert_eq!(before, after);
+        assert_eq!(after.1, 0o640);
+    }
 }

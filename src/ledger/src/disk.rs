@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ pub(crate) trait Disk: Send + Sync {
     /// Opens a file that exists, to append to it.
     fn append(&self, path: &Path) -> io::Result<Arc<dyn Sink>>;
 
-    /// Puts a durable file with these bytes in the place of `path`, atomically.
+    /// Puts a durable file with these bytes in the place of `path`, atomically; it belongs to the group of the file
+    /// before.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -78,6 +79,10 @@ impl Disk for Host {
             _ => {}
         }
         let mut file = appending().create_new(true).open(&beside)?;
+        if let Ok(before) = fs::metadata(path) {
+            // Who may not give it to that group has not given it before; to stop writing for it would be worse.
+            let _ = fchown(&file, None, Some(before.gid()));
+        }
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         file.write_all(bytes)?;
         file.sync_all()?;

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::FileError;
-use crate::disk::FILE_MODE;
 
 /// The lock file's name in the directory of the day files.
 const NAME: &str = "lock";
+
+/// Closed even to those who may read the log: whoever may open a lock may also hold it.
+const MODE: u32 = 0o600;
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +28,7 @@ pub enum LockError {
     Held {
         /// The directory of the day files.
         audit: PathBuf,
-        /// The process that holds it, if it said so.
+        /// The process that holds it, if it said so and lives.
         pid: Option<u32>,
     },
     /// The lock file cannot be used.
@@ -53,10 +56,13 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(FILE_MODE)
+            .mode(MODE)
             .custom_flags(OFlags::NOFOLLOW.bits() as i32)
             .open(&path)
             .map_err(FileError::on("open", &path))?;
+        // Before it is asked for, so that nobody follows who holds one that was open to others.
+        file.set_permissions(Permissions::from_mode(MODE))
+            .map_err(FileError::on("set the mode of", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -64,15 +70,22 @@ impl Lock {
                 let read = (&file).take(16).read_to_string(&mut text);
                 return Err(LockError::Held {
                     audit: audit.to_owned(),
-                    pid: read.ok().and_then(|_| text.trim().parse().ok()),
+                    pid: read
+                        .ok()
+                        .and_then(|_| text.trim().parse().ok())
+                        .filter(|pid| lives(*pid)),
                 });
             }
             Err(error) => return Err(FileError::on("lock", &path)(error.into()).into()),
         }
-        file.set_permissions(Permissions::from_mode(FILE_MODE))
-            .map_err(FileError::on("set the mode of", &path))?;
         // Padded, so that it covers what an earlier holder wrote without a moment in which the file is empty.
         writeln!(file, "{:<10}", std::process::id()).map_err(FileError::on("write", &path))?;
         Ok(Self(file))
     }
+}
+
+/// Whether there is a process of this id; a dead one that the file still names holds nothing.
+fn lives(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }

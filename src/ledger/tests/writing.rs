@@ -6,7 +6,7 @@ mod log;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -77,6 +77,13 @@ fn a_second_opener_is_told_who_holds_the_log_and_what_to_do() {
     ] {
         assert!(text.contains(part), "{text}");
     }
+    // A name that an earlier holder left is not the holder's.
+    let mut child = std::process::Command::new("/usr/bin/true").spawn().unwrap();
+    child.wait().unwrap();
+    fs::write(home.file("lock"), format!("{:<10}\n", child.id())).unwrap();
+    let Err(OpenError::Lock(LockError::Held { pid: None, .. })) = home.open() else {
+        panic!("a dead process was named");
+    };
     // The first is not disturbed, and reading needs no lock.
     ledger.append_durable(entry("first")).unwrap();
     assert_eq!(home.sound().lines, 1);
@@ -91,13 +98,20 @@ fn files_are_readable_by_the_group_and_nobody_else() {
     home.ledger().append_durable(entry("first")).unwrap();
     let paths = home.paths();
     assert_eq!(mode(&paths.audit), 0o750);
-    for path in [
-        paths.anchor.clone(),
-        home.file("2026-09-17.jsonl"),
-        home.file("lock"),
-    ] {
+    for path in [paths.anchor.clone(), home.file("2026-09-17.jsonl")] {
         assert_eq!(mode(&path), 0o640, "{}", path.display());
     }
+}
+
+#[test]
+fn the_lock_is_closed_to_readers_also_one_that_was_open_to_them() {
+    let home = Home::new();
+    drop(home.ledger());
+    let lock = home.file("lock");
+    assert_eq!(mode(&lock), 0o600);
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(home.ledger());
+    assert_eq!(mode(&lock), 0o600);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `boxmaker up`: everything in its order, in the foreground, until a signal or a failure.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,19 +14,16 @@ use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions};
 use ledger::{AppendError, Ledger, OpenError};
 use proto::Entry;
-use rustix::fs::{FlockOperation, flock};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::accounts;
 use crate::books::digest;
 use crate::broker::{Core, clock};
+use crate::home::{self, HomeError};
 use crate::in_full;
 use crate::load::{Directories, Loaded, load};
 use crate::role::{self, RoleError};
-
-/// The group that may use the owner's socket and read the log, if the host has it.
-const GROUP: &str = "boxmaker";
+use crate::share::{Members, ShareError};
 
 /// What the main thread waits for.
 #[derive(Debug)]
@@ -55,18 +52,12 @@ pub(crate) enum UpError {
         /// Why not.
         source: io::Error,
     },
-    /// Another supervisor serves this home.
-    #[error(
-        "{} is held{holder}: a home has one supervisor; stop that one first, or use another home with --home or \
-         BOXMAKER_HOME",
-        path.display()
-    )]
-    Held {
-        /// The lock.
-        path: PathBuf,
-        /// By whom, if it said so.
-        holder: String,
-    },
+    /// The home is not taken.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Something could not be given to the group.
+    #[error(transparent)]
+    Share(#[from] ShareError),
     /// Something that is no socket is in the place of the socket.
     #[error("{} is no socket; move it away: boxmaker puts its socket there", .0.display())]
     NoSocket(PathBuf),
@@ -110,8 +101,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     await_signals(told.clone())?;
     let home = &directories.home;
     let run = home.join("run");
-    fs::create_dir_all(&run).map_err(failed("make", &run))?;
-    let _lock = hold(&run.join("lock"))?;
+    let _lock = home::hold(home)?;
 
     let loaded = load(directories, 1).map_err(UpError::Config)?;
     let launcher = launcher(directories, &loaded)?;
@@ -120,7 +110,8 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
         anchor: home.join("anchor"),
     };
     let (ledger, opened) = Ledger::open(&paths, Box::new(clock))?;
-    share(&paths.audit, 0o750)?;
+    let members = Members::of_host()?;
+    members.share_log(&paths)?;
     if let Some(torn) = opened.recovered {
         eprintln!(
             "boxmaker: {} ended in a torn line of {} bytes at {}; it is kept, and record {} says so",
@@ -133,7 +124,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     };
     ledger.append_durable(entry)?;
 
-    let socket = Socket::bind(&run.join("bxctl"))?;
+    let socket = Socket::bind(&run.join("bxctl"), members)?;
     let about = about(&loaded, &socket.path);
     let core = Arc::new(Core {
         since: clock(),
@@ -192,30 +183,6 @@ fn await_signals(told: Sender<Event>) -> Result<(), UpError> {
     thread.spawn(wait).map(drop).map_err(UpError::Signals)
 }
 
-/// Takes the lock of the home; it is held until the file is closed.
-fn hold(path: &Path) -> Result<File, UpError> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(path).map_err(failed("open", path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            let read = file.take(16).read_to_string(&mut text);
-            let pid = read.ok().and_then(|_| text.trim().parse::<u32>().ok());
-            return Err(UpError::Held {
-                path: path.to_owned(),
-                holder: pid.map_or_else(String::new, |pid| format!(" by process {pid}")),
-            });
-        }
-        Err(errno) => return Err(failed("lock", path)(errno.into())),
-    }
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed("write", path))?;
-    Ok(file)
-}
-
 fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpError> {
     let config = loaded.policy.config();
     let home = &directories.home;
@@ -231,17 +198,6 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
     Ok(Launcher::new(options)?)
 }
 
-/// Gives `path` to root and the group, if the host has it. What a plain user makes stays the user's.
-fn share(path: &Path, mode: u32) -> Result<(), UpError> {
-    if rustix::process::geteuid().is_root() {
-        let group = accounts::group(GROUP).map_err(failed("read", Path::new("/etc/group")))?;
-        chown(path, Some(0), Some(group.unwrap_or(0)))
-            .map_err(failed("change the owner of", path))?;
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-        .map_err(failed("change the mode of", path))
-}
-
 /// The owner's socket. It is removed when this is dropped.
 struct Socket {
     listener: UnixListener,
@@ -250,9 +206,9 @@ struct Socket {
 
 impl Socket {
     /// Binds `broker.sock` in `directory`. The home is locked, so a socket that is there is a dead one.
-    fn bind(directory: &Path) -> Result<Self, UpError> {
+    fn bind(directory: &Path, members: Members) -> Result<Self, UpError> {
         fs::create_dir_all(directory).map_err(failed("make", directory))?;
-        share(directory, 0o750)?;
+        members.share(directory, 0o750)?;
         let path = directory.join("broker.sock");
         match fs::symlink_metadata(&path) {
             Ok(metadata) if metadata.file_type().is_socket() => {
@@ -263,7 +219,7 @@ impl Socket {
             Err(error) => return Err(failed("look at", &path)(error)),
         }
         let listener = UnixListener::bind(&path).map_err(failed("bind", &path))?;
-        share(&path, 0o660)?;
+        members.share(&path, 0o660)?;
         Ok(Self { listener, path })
     }
 }
@@ -272,22 +228,5 @@ impl Drop for Socket {
     fn drop(&mut self) {
         // A socket that stays is removed by the next start.
         let _ = fs::remove_file(&self.path);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_home_is_held_by_one_and_free_again_after_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let held = hold(&path).unwrap();
-        let error = hold(&path).unwrap_err().to_string();
-        assert!(error.contains(&format!("by process {}", std::process::id())));
-        assert!(error.contains("--home"), "{error}");
-        drop(held);
-        hold(&path).unwrap();
     }
 }
