@@ -8,6 +8,7 @@
 )]
 
 mod log;
+mod service;
 mod tampering;
 mod torn;
 mod up;

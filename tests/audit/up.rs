@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::log::{Files, Home, hash, stored};
 
-fn up(home: &Home) -> Command {
+/// The supervisor of this home.
+pub(crate) fn up(home: &Home) -> Command {
     // A configuration that grants nothing.
     let config = home.home().with_file_name("config");
     fs::create_dir_all(&config).unwrap();

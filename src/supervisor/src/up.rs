@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions};
@@ -28,8 +29,8 @@ use crate::share::{Members, ShareError};
 /// What the main thread waits for.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// SIGTERM or SIGINT.
-    Signal,
+    /// SIGTERM or SIGINT, and when it came.
+    Signal(Instant),
     /// The role can serve.
     Ready,
     /// The sandbox of the role that had this process id is empty.
@@ -174,7 +175,7 @@ fn await_signals(told: Sender<Event>) -> Result<(), UpError> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(UpError::Signals)?;
     let wait = move || {
         for _ in signals.forever() {
-            if told.send(Event::Signal).is_err() {
+            if told.send(Event::Signal(Instant::now())).is_err() {
                 return;
             }
         }

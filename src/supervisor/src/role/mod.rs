@@ -31,6 +31,8 @@ const ROLE: &str = "brokerd";
 const PROFILE: &str = "roles/brokerd";
 /// How long it has after `stop`.
 const STOP: Duration = Duration::from_secs(10);
+/// Signals that come within this time of the first say the same: a terminal and a service manager may both send one.
+const ONE_WISH: Duration = Duration::from_secs(1);
 /// How long a killed sandbox may take to be gone.
 const GONE: Duration = Duration::from_secs(30);
 
@@ -101,8 +103,8 @@ pub(crate) fn run(
             Ok(brokerd) => {
                 starts += 1;
                 match watch(events, brokerd.pid, &mut ready) {
-                    Some(ended) => conclude(core, brokerd, ended.exit)?,
-                    None => return stop(core, brokerd, events),
+                    Watched::Ended(ended) => conclude(core, brokerd, &ended)?,
+                    Watched::Told(at) => return stop(core, brokerd, events, at),
                 }
             }
             // The first start shows that something is wrong with the host or the configuration.
@@ -130,16 +132,25 @@ pub(crate) fn run(
     }
 }
 
-/// Waits for the end of brokerd; `None` if the supervisor is to stop before.
-fn watch(events: &Receiver<Event>, pid: u32, ready: &mut impl FnMut()) -> Option<Ended> {
+/// What came first.
+enum Watched {
+    /// brokerd ended.
+    Ended(Ended),
+    /// The supervisor was told to stop, then.
+    Told(Instant),
+}
+
+/// Waits for the end of brokerd, or for the supervisor to be told to stop.
+fn watch(events: &Receiver<Event>, pid: u32, ready: &mut impl FnMut()) -> Watched {
     loop {
         match events.recv() {
-            Ok(Event::Ended(of, ended)) if of == pid => return Some(ended),
+            Ok(Event::Ended(of, ended)) if of == pid => return Watched::Ended(ended),
             // Of a start that failed half-way.
             Ok(Event::Ended(..)) => {}
             Ok(Event::Ready) => ready(),
+            Ok(Event::Signal(at)) => return Watched::Told(at),
             // The senders live as long as this thread.
-            Ok(Event::Signal) | Err(_) => return None,
+            Err(_) => return Watched::Told(Instant::now()),
         }
     }
 }
@@ -150,15 +161,21 @@ fn stopped_within(events: &Receiver<Event>, wait: Duration) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match events.recv_timeout(left) {
-            Ok(Event::Signal) | Err(RecvTimeoutError::Disconnected) => return true,
+            Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return true,
             Err(RecvTimeoutError::Timeout) => return false,
             Ok(Event::Ready | Event::Ended(..)) => {}
         }
     }
 }
 
-/// The orderly end: brokerd is asked, and killed if it does not go. A second signal is impatience.
-fn stop(core: &Core, brokerd: Brokerd, events: &Receiver<Event>) -> Result<(), RoleError> {
+/// The orderly end: brokerd is asked, and killed if it does not go, or if a later signal than those around the `first`
+/// says that somebody is impatient.
+fn stop(
+    core: &Core,
+    brokerd: Brokerd,
+    events: &Receiver<Event>,
+    first: Instant,
+) -> Result<(), RoleError> {
     core.stopping.store(true, Ordering::SeqCst);
     brokerd.life.line.say(Message::Stop(Empty {}));
     let mut until = Instant::now() + STOP;
@@ -167,22 +184,28 @@ fn stop(core: &Core, brokerd: Brokerd, events: &Receiver<Event>) -> Result<(), R
         let left = until.saturating_duration_since(Instant::now());
         match events.recv_timeout(left) {
             Ok(Event::Ended(of, ended)) if of == brokerd.pid => {
-                return conclude(core, brokerd, ended.exit);
+                return conclude(core, brokerd, &ended);
             }
             Ok(Event::Ended(..) | Event::Ready) => {}
-            Ok(Event::Signal) | Err(_) if !killed => {
+            // Once it is killed there is nothing to hurry.
+            Ok(Event::Signal(at)) if killed || !hurries(first, at) => {}
+            Err(_) if killed => return Err(RoleError::Stuck),
+            Ok(Event::Signal(_)) | Err(_) => {
                 killed = true;
                 brokerd.killer.kill(ExitCause::Aborted);
                 until = Instant::now() + GONE;
             }
-            Ok(Event::Signal) => {}
-            Err(_) => return Err(RoleError::Stuck),
         }
     }
 }
 
+/// Whether a signal that came `at` says more than the first one.
+fn hurries(first: Instant, at: Instant) -> bool {
+    at.saturating_duration_since(first) >= ONE_WISH
+}
+
 /// brokerd is gone: so is everything it had asked for, and then its end is recorded.
-fn conclude(core: &Core, brokerd: Brokerd, exit: Option<ExitStatus>) -> Result<(), RoleError> {
+fn conclude(core: &Core, brokerd: Brokerd, ended: &Ended) -> Result<(), RoleError> {
     let Brokerd {
         life, pid, reader, ..
     } = brokerd;
@@ -198,14 +221,20 @@ fn conclude(core: &Core, brokerd: Brokerd, exit: Option<ExitStatus>) -> Result<(
     lock(&core.roles)
         .iter_mut()
         .for_each(|role| role.pid = None);
-    eprintln!("boxmaker: {ROLE} (process {pid}) ended: {}", in_words(exit));
-    let event = RoleEvent::Ended { exit };
+    eprintln!(
+        "boxmaker: {ROLE} (process {pid}) ended: {}",
+        in_words(ended)
+    );
+    let event = RoleEvent::Ended { exit: ended.exit };
     let appended = core.ledger.append(role_entry(Some(pid), event));
     appended.map(drop).map_err(RoleError::RecordEnd)
 }
 
-fn in_words(exit: Option<ExitStatus>) -> String {
-    match exit {
+fn in_words(ended: &Ended) -> String {
+    if ended.cause == ExitCause::Timeout {
+        return format!("killed after the `wall` of profile {PROFILE}");
+    }
+    match ended.exit {
         Some(ExitStatus::Code(code)) => format!("status {code}"),
         Some(ExitStatus::Signal(signal)) => format!("signal {signal}"),
         None => "its status was not seen".to_owned(),
@@ -222,4 +251,20 @@ fn role_entry(pid: Option<u32>, event: RoleEvent) -> Entry {
 
 fn record(core: &Core, pid: Option<u32>, event: RoleEvent) -> Result<(), AppendError> {
     core.ledger.append_durable(role_entry(pid, event)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_later_signal_hurries() {
+        let first = Instant::now();
+        let after = |ms| first + Duration::from_millis(ms);
+        assert!(!hurries(first, first));
+        assert!(!hurries(first, after(999)));
+        assert!(hurries(first, after(1000)));
+        // Two threads may see them in the other order.
+        assert!(!hurries(after(1000), first));
+    }
 }

@@ -31,8 +31,6 @@ use crate::up::Event;
 
 /// Its place at the start of `uid_range`.
 const SLOT: u32 = 0;
-/// The wait for the end of a role has no limit of its own; a number that any clock can add.
-const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How long brokerd may live after its line has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -62,7 +60,9 @@ pub(super) fn start(
         stdout: out.write,
         stderr: err.write,
     };
-    let prepared = prepare_role(&core.launcher, plan(core)?, ends, SLOT)?;
+    let plan = plan(core)?;
+    let wall = Duration::from_millis(plan.limits.wall_ms);
+    let prepared = prepare_role(&core.launcher, plan, ends, SLOT)?;
     let confinement = prepared.confinement().clone();
     if let Some(why) = too_weak(&confinement, required(core)) {
         return Err(RoleError::Weak(why));
@@ -84,7 +84,8 @@ pub(super) fn start(
         }
     };
     let killer = running.killer();
-    let attached = attach(core, listener, told, (pid, running), (life, connection));
+    let running = (pid, running, wall);
+    let attached = attach(core, listener, told, running, (life, connection));
     attached.inspect_err(|_| {
         killer.kill(ExitCause::Aborted);
         // What failed is told already; a log that is closed is found by the next start.
@@ -107,7 +108,7 @@ fn attach(
     core: &Arc<Core>,
     listener: &UnixListener,
     told: &Sender<Event>,
-    (pid, running): (u32, Running),
+    (pid, running, wall): (u32, Running, Duration),
     (life, connection): (Arc<Life>, Connection),
 ) -> Result<Brokerd, RoleError> {
     let killer = running.killer();
@@ -116,7 +117,7 @@ fn attach(
     thread::Builder::new()
         .name(format!("{ROLE} end"))
         .spawn(move || {
-            let ended = running.wait(NO_LIMIT);
+            let ended = running.wait(wall);
             drop(alive);
             // Nobody listens any more only if the supervisor is ending.
             let _ = at_end.send(Event::Ended(pid, ended));
