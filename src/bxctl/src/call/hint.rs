@@ -23,7 +23,9 @@ pub(super) const fn way_out(reason: DenyReason) -> &'static str {
         DenyReason::TaintTooHigh => {
             "`bxctl sessions` shows the session's taint, which never falls; without --session a call has a new session"
         }
-        DenyReason::LimitReached => "a new session starts its counts anew: leave --session out",
+        DenyReason::LimitReached => {
+            "too many calls are in progress, of any session: try again when one has ended; `bxctl status` counts them"
+        },
         DenyReason::UntrustedContext => {
             "the session has read untrusted text and the grant says after_untrusted = \"deny\"; a new session has read none"
         }
@@ -38,11 +40,25 @@ pub(super) const fn way_out(reason: DenyReason) -> &'static str {
             "`bxctl audit show --json` names the gaps of the record; the grant's `confinement` or `waive` in config.toml decides what will do"
         }
         DenyReason::LaunchFailed => {
-            "`bxctl check` looks at the tool's file; `boxmaker explain TOOL` prints the sandbox that was meant"
+            "`bxctl audit show --json` has the step that failed; `bxctl check` looks at the tool's profile and program, `boxmaker explain TOOL` prints the sandbox that was meant"
         }
         DenyReason::SecretUnresolved => "the grant names a secret that cannot be had",
         DenyReason::AuditUnavailable => {
             "`bxctl status` says why nothing can be recorded; without a record nothing runs"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_out_leads_where_the_reason_can_be_seen() {
+        let full = way_out(DenyReason::LimitReached);
+        // What is full is the host, so another session meets the same.
+        assert!(full.contains("try again") && !full.contains("--session"), "{full}");
+        let failed = way_out(DenyReason::LaunchFailed);
+        assert!(failed.contains("`bxctl audit show --json`"), "{failed}");
     }
 }
