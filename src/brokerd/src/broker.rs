@@ -17,6 +17,7 @@ use proto::{CallId, ErrorCode, Message, SessionId, Timestamp, WireError};
 
 use crate::control::{Control, ControlError, unexpected};
 use crate::denials::{Counted, Denials};
+use crate::questions::Questions;
 use crate::report;
 use crate::start::PEER;
 use crate::state::Sessions;
@@ -31,6 +32,7 @@ pub(crate) struct Broker {
     turns: Mutex<BTreeMap<SessionId, Arc<Mutex<()>>>>,
     opening: Mutex<()>,
     denials: Mutex<Denials>,
+    pub(crate) questions: Questions,
     began: Instant,
     running: Mutex<Running>,
     idle: Condvar,
@@ -54,8 +56,10 @@ impl Drop for InProgress<'_> {
 
 impl Broker {
     pub(crate) fn new(control: Control, policy: Policy, sessions: Sessions) -> Self {
+        let questions = Questions::after(sessions.last_question());
         Self {
             control,
+            questions,
             policy: RwLock::new(Arc::new(policy)),
             sessions: Mutex::new(sessions),
             turns: Mutex::default(),
@@ -143,6 +147,7 @@ impl Broker {
         self.record_session(session, SessionEvent::Ended)
             .map_err(internal)?;
         self.sessions().session(session, SessionEvent::Ended, now);
+        self.questions.end_session(session);
         Ok(Message::Ok(Empty {}))
     }
 
@@ -202,6 +207,7 @@ impl Broker {
     pub(crate) fn stop_calls(&self) {
         lock(&self.running).stopping = true;
         self.control.stop_calls();
+        self.questions.wake();
     }
 
     /// Waits until no call is in progress, for `most` at the longest.

@@ -4,26 +4,24 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use policy::{Decision, Denial, SessionView};
+use policy::{Decided, Decision, Question, SessionView};
 use proto::broker::{Commit, Prepare, RecordEntry, RefuseReason};
 use proto::client::{ToolRequest, ToolResponse};
 use proto::{
-    Arguments, CallId, DataClass, DecisionRecord, DenyReason, ErrorCode, GrantId, Hash32, Labels,
-    Level, Message, SessionId, Ticket, ToolName, WireError,
+    CallId, DataClass, DecisionRecord, DenyReason, ErrorCode, Labels, Level, Message, SessionId,
+    Ticket, ToolName, WireError,
 };
-use sha2::{Digest as _, Sha256};
 
+use crate::asking::{Asks, Caller, Given, Put};
 use crate::broker::{Broker, internal, lock, stopping, unknown_session};
 use crate::control::{ControlError, ExitWatch, unexpected};
 use crate::denials::Verdict;
+use crate::refusal::{Refusal, named, recorded_arguments, said};
 use crate::report;
 use crate::running::gone;
 
 /// How often a call is decided when the policy changes under it.
 const DECIDED: usize = 3;
-
-/// Characters of a tool's name in a record (protocol.md section 3: no tool has a longer one).
-const RECORDED_NAME: usize = 64;
 
 /// Why a call has no `tool_response`.
 #[derive(Debug)]
@@ -70,49 +68,6 @@ pub(crate) struct CommittedCall<'broker> {
     pub(crate) max_output: usize,
 }
 
-/// A refusal, whoever made it.
-struct Refusal {
-    reason: DenyReason,
-    grant: Option<GrantId>,
-    agent: String,
-    owner: String,
-    storable: bool,
-    ticket: Option<Ticket>,
-}
-
-impl From<Denial> for Refusal {
-    fn from(denial: Denial) -> Self {
-        Self {
-            reason: denial.reason,
-            grant: denial.grant,
-            agent: denial.agent,
-            owner: denial.owner,
-            storable: denial.storable,
-            ticket: None,
-        }
-    }
-}
-
-impl Refusal {
-    /// One that was made after `policy` had let the call pass, so that its arguments are known to be storable.
-    fn after(
-        reason: DenyReason,
-        record: &DecisionRecord,
-        tool: &ToolName,
-        owner: impl Into<String>,
-        ticket: Option<Ticket>,
-    ) -> Self {
-        Self {
-            reason,
-            grant: record.granted().cloned(),
-            agent: said(tool.as_str(), reason),
-            owner: owner.into(),
-            storable: true,
-            ticket,
-        }
-    }
-}
-
 /// Why a call that was decided has no sandbox.
 enum NotPrepared {
     /// The supervisor has another generation of the policy; with the refusal for when it is not tried again.
@@ -125,6 +80,7 @@ enum NotPrepared {
 enum Turn<'broker> {
     Answered(ToolResponse),
     Committed(Box<CommittedCall<'broker>>),
+    Asks(Box<Asks>),
 }
 
 impl Broker {
@@ -132,10 +88,12 @@ impl Broker {
     pub(crate) fn call(
         &self,
         request: &ToolRequest,
-        caller: &UnixStream,
+        caller: &Caller<'_>,
     ) -> Result<ToolResponse, Unanswered> {
-        if self.sessions().open(&request.session).is_none() {
-            return Err(Unanswered::Error(unknown_session(&request.session)));
+        let session = &request.session;
+        let closed = || Unanswered::Error(unknown_session(session));
+        if self.sessions().open(session).is_none() {
+            return Err(closed());
         }
         if request.call != CallId(0) {
             return Err(Unanswered::Error(WireError {
@@ -146,40 +104,54 @@ impl Broker {
                 ),
             }));
         }
-        let turn = self.turn(&request.session);
-        let taken = lock(&turn);
-        let outcome = self.take_turn(request, caller)?;
-        drop(taken);
-        match outcome {
-            Turn::Answered(response) => Ok(response),
-            Turn::Committed(call) => self.follow(*call, caller),
+        let turn = self.turn(session);
+        let mut number = None;
+        let mut given = None;
+        loop {
+            let taken = lock(&turn);
+            if self.control.stopping() {
+                return Err(Unanswered::Error(stopping()));
+            }
+            let id = match number {
+                Some(id) => id,
+                None => self.sessions().allot(session).ok_or_else(closed)?,
+            };
+            number = Some(id);
+            let outcome = self.take_turn(request, id, given.as_ref(), caller.stream)?;
+            drop(taken);
+            match outcome {
+                Turn::Answered(response) => return Ok(response),
+                Turn::Committed(call) => return self.follow(*call, caller.stream),
+                // Other calls of the session go on while the owner thinks.
+                Turn::Asks(asks) => match self.put(request, id, *asks, caller)? {
+                    Put::Approved(approval) => given = Some(approval),
+                    Put::Over(response) => return Ok(response),
+                },
+            }
         }
     }
 
-    /// Decides and commits, or refuses. The session's turn is held, so that no other call of it is decided on a state
-    /// that this one is about to change.
+    /// Decides and commits, refuses, or finds that the owner has to be asked. The session's turn is held, so that no
+    /// other call of it is decided on a state that this one is about to change.
     fn take_turn(
         &self,
         request: &ToolRequest,
+        id: CallId,
+        given: Option<&Given>,
         caller: &UnixStream,
     ) -> Result<Turn<'_>, Unanswered> {
-        if self.control.stopping() {
-            return Err(Unanswered::Error(stopping()));
-        }
         let session = &request.session;
-        let closed = || Unanswered::Error(unknown_session(session));
-        let id = self.sessions().allot(session).ok_or_else(closed)?;
         let mut attempt = 0;
         loop {
             attempt += 1;
             let policy = self.policy();
             let now = self.now();
-            let view = match self.sessions().get(session) {
+            let view = match self.sessions().open(session) {
                 Some(known) => SessionView {
                     taint: known.taint,
                     untrusted: known.untrusted,
                 },
-                None => return Err(closed()),
+                None => return Err(Unanswered::Error(unknown_session(session))),
             };
             let call = Call {
                 session,
@@ -190,9 +162,26 @@ impl Broker {
                 generation: policy.generation(),
             };
             let decided = policy::decide(&policy, view, call.tool, call.arguments, now);
-            let decision = match decided {
-                Ok(decision) => decision,
-                Err(denial) => return self.deny(&call, denial.into()),
+            let decision = match (decided, given) {
+                (Ok(Decided::Runs(decision)), _) => decision,
+                (Ok(Decided::Asks(question)), Some(given)) if *question.grant() == given.grant => {
+                    question.approved(given.by)
+                }
+                (Ok(Decided::Asks(question)), Some(given)) => {
+                    return self
+                        .deny(&call, outlived(&question, given))
+                        .map(Turn::Answered);
+                }
+                (Ok(Decided::Asks(question)), None) => {
+                    return Ok(Turn::Asks(Box::new(Asks {
+                        tool: question.tool().clone(),
+                        grant: question.grant().clone(),
+                        labels: question.labels(),
+                        why: question.detail().to_owned(),
+                        view,
+                    })));
+                }
+                (Err(denial), _) => return self.deny(&call, denial.into()).map(Turn::Answered),
             };
             let max_output = policy
                 .tool(decision.tool())
@@ -201,7 +190,7 @@ impl Broker {
                 Ok(prepared) => return self.commit(prepared, &call, caller),
                 Err(NotPrepared::Stale(_)) if attempt < DECIDED => {}
                 Err(NotPrepared::Stale(refusal) | NotPrepared::Refused(refusal)) => {
-                    return self.deny(&call, refusal);
+                    return self.deny(&call, refusal).map(Turn::Answered);
                 }
                 Err(NotPrepared::Failed(error)) => return Err(Unanswered::Error(error)),
             }
@@ -341,11 +330,15 @@ impl Broker {
         };
         self.control.abort(ticket);
         let refusal = Refusal::after(reason, &prepared.record, &prepared.tool, owner, None);
-        self.deny(call, refusal)
+        self.deny(call, refusal).map(Turn::Answered)
     }
 
     /// Refuses a call. The answer is given only once the refusal is in the log, or counted for it.
-    fn deny(&self, call: &Call<'_>, refusal: Refusal) -> Result<Turn<'_>, Unanswered> {
+    pub(crate) fn deny(
+        &self,
+        call: &Call<'_>,
+        refusal: Refusal,
+    ) -> Result<ToolResponse, Unanswered> {
         let Refusal {
             reason,
             grant,
@@ -382,61 +375,36 @@ impl Broker {
                         "call {} of session {} was refused ({reason}), and that is not recorded: {error}",
                         call.id, call.session
                     ));
-                    return Ok(Turn::Answered(ToolResponse::Denied {
+                    return Ok(ToolResponse::Denied {
                         reason: DenyReason::AuditUnavailable,
                         detail: said(call.tool, DenyReason::AuditUnavailable),
-                    }));
+                    });
                 }
             }
         }
         self.sessions().denied(call.session, call.id, now);
-        Ok(Turn::Answered(ToolResponse::Denied {
+        Ok(ToolResponse::Denied {
             reason,
             detail: agent,
-        }))
+        })
     }
 }
 
-/// A tool's name as a record holds it.
-fn named(tool: &str) -> String {
-    if tool.is_empty() {
-        return "(none)".to_owned();
-    }
-    tool.chars().take(RECORDED_NAME).collect()
-}
-
-/// Arguments as the record of a denial holds them.
-fn recorded_arguments(arguments: &str, storable: bool) -> Arguments {
-    if storable {
-        return Arguments::Text(arguments.to_owned());
-    }
-    Arguments::Digest {
-        length: arguments.len() as u64,
-        sha256: Hash32::new(Sha256::digest(arguments.as_bytes()).into()),
-    }
-}
-
-/// A refusal in the form that those of `policy` have.
-fn said(tool: &str, reason: DenyReason) -> String {
-    let tool: String = named(tool).chars().flat_map(char::escape_debug).collect();
-    format!("tool {tool}: {}", told(reason))
-}
-
-/// What a caller is told of a refusal that the supervisor made. Its own words are the owner's: they name paths.
-const fn told(reason: DenyReason) -> &'static str {
-    match reason {
-        DenyReason::PathOutside => {
-            "a path leads out of what was granted; the same call will not pass again"
-        }
-        DenyReason::ConfinementTooWeak => {
-            "this host cannot confine the tool as the grant requires; the same call will not pass again"
-        }
-        DenyReason::DeniedByGrant => {
-            "the owner denies this call; the same call will not pass again"
-        }
-        DenyReason::LimitReached => "too many calls are in progress; try again",
-        DenyReason::LaunchFailed => "its sandbox could not be built; nothing ran",
-        DenyReason::AuditUnavailable => "the decision could not be recorded; nothing ran",
-        _ => "the supervisor refused it; the same call will not pass again",
-    }
+/// The refusal of a call whose answer is to another question than is open now: the grant that asked covers it no more.
+fn outlived(question: &Question, given: &Given) -> Refusal {
+    let owner = format!(
+        "question {} was about grant {}, which does not cover the call any more; grant {} does and asks anew",
+        given.approval,
+        given.grant,
+        question.grant()
+    );
+    let grant = Some(given.grant.clone());
+    let agent = "the owner's answer came too late for what has changed meanwhile; try again";
+    Refusal::of_question(
+        DenyReason::ApprovalExpired,
+        grant,
+        question.tool(),
+        agent,
+        owner,
+    )
 }

@@ -8,10 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use ipc::Connection;
-use proto::{Envelope, ErrorCode, Message, WireError};
+use proto::{Answer, Envelope, ErrorCode, Message, WireError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use crate::asking::Caller;
 use crate::bell::Bell;
 use crate::broker::{Broker, internal, stopping};
 use crate::calls::Unanswered;
@@ -28,6 +29,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Held by the thread of one connection.
 struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// A call that waits for the owner leaves its place to others, or nobody could come in and answer. Questions have
+    /// a bound of their own.
+    fn lend(&self, lent: bool) {
+        if lent {
+            self.0.fetch_sub(1, Ordering::AcqRel);
+        } else {
+            self.0.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -82,8 +95,7 @@ fn admit(broker: &Arc<Broker>, stream: UnixStream, taken: &Arc<AtomicUsize>) {
     let spawned = thread::Builder::new()
         .name("bxctl".to_owned())
         .spawn(move || {
-            let _place = place;
-            serve(&broker, &connection);
+            serve(&broker, &connection, &place);
         });
     if let Err(error) = spawned {
         // The connection went with the thread that did not start, and is closed.
@@ -92,7 +104,7 @@ fn admit(broker: &Arc<Broker>, stream: UnixStream, taken: &Arc<AtomicUsize>) {
 }
 
 /// Answers one request after the other until the peer leaves or does what it may not.
-fn serve(broker: &Broker, connection: &Connection) {
+fn serve(broker: &Broker, connection: &Connection, place: &Place) {
     if let Err(error) = connection.stream().set_write_timeout(Some(WRITE)) {
         report(format_args!(
             "cannot bound the answers of a connection: {error}"
@@ -115,14 +127,25 @@ fn serve(broker: &Broker, connection: &Connection) {
             let code = ErrorCode::BadMessage;
             return refuse(connection, id, WireError { code, detail });
         }
-        let answered = if let Message::ToolRequest(call) = request.msg {
-            let Some(_in_progress) = broker.begin_call() else {
-                return refuse(connection, id, stopping());
-            };
-            let response = broker.call(&call, connection.stream());
-            answer(connection, id, response.map(Message::ToolResponse))
-        } else {
-            answer(connection, id, handle(broker, request.msg))
+        let answered = match request.msg {
+            Message::ToolRequest(call) => {
+                let Some(_in_progress) = broker.begin_call() else {
+                    return refuse(connection, id, stopping());
+                };
+                let tell = |response| {
+                    let part = Envelope::partial(id, Message::ToolResponse(response));
+                    connection.send(&part).is_ok()
+                };
+                let caller = Caller {
+                    stream: connection.stream(),
+                    tell: &tell,
+                    waits: &|waits| place.lend(waits),
+                };
+                let response = broker.call(&call, &caller);
+                answer(connection, id, response.map(Message::ToolResponse))
+            }
+            Message::Approvals(_) => answer_in_parts(connection, id, broker.list_questions()),
+            other => answer(connection, id, handle(broker, other)),
         };
         if !answered {
             return;
@@ -130,24 +153,35 @@ fn serve(broker: &Broker, connection: &Connection) {
     }
 }
 
-/// Every kind but `tool_request` that this listener takes.
+/// Every kind but `tool_request` and `approvals` that this listener takes.
 fn handle(broker: &Broker, message: Message) -> Result<Message, Unanswered> {
     let answer = match message {
         Message::SessionOpen(open) => broker.open_session(open),
         Message::SessionList(_) => Ok(broker.list_sessions()),
         Message::SessionEnd(end) => broker.end_session(&end.session),
         Message::ToolsList(_) => broker.list_tools(),
+        Message::Approve(named) => broker.answer(&named.approval, Answer::Approved),
+        Message::Refuse(named) => broker.answer(&named.approval, Answer::Refused),
         Message::Status(_) => broker.status(),
         other => Err(WireError {
             code: ErrorCode::BadMessage,
             detail: format!(
                 "{} is not asked here: this listener takes session_open, session_list, session_end, tool_request, \
-                 tools_list and status",
+                 tools_list, approvals, approve, refuse and status",
                 other.kind()
             ),
         }),
     };
     answer.map_err(Unanswered::Error)
+}
+
+/// Sends an answer of several frames; whether the connection goes on.
+fn answer_in_parts(connection: &Connection, id: u64, mut parts: Vec<Message>) -> bool {
+    let Some(last) = parts.pop() else {
+        return false;
+    };
+    let sent = |part| connection.send(&Envelope::partial(id, part)).is_ok();
+    parts.into_iter().all(sent) && answer(connection, id, Ok(last))
 }
 
 /// Sends an answer; whether the connection goes on.

@@ -5,6 +5,7 @@
 //! socket; the owner's command line asks it over a listener that the supervisor handed over. The decision itself is
 //! the `policy` crate's.
 
+mod asking;
 mod bell;
 mod broker;
 mod calls;
@@ -12,6 +13,8 @@ mod clients;
 mod control;
 mod denials;
 mod output;
+mod questions;
+mod refusal;
 mod running;
 mod start;
 mod state;

@@ -102,7 +102,14 @@ pub(crate) fn start(mut started: Started) -> Result<Option<Ready>, StartError> {
         return Ok(None);
     };
     for of in sessions.close_unknown() {
-        if line.close_unknown(of)?.is_none() {
+        let what = format!("decision {of}");
+        if line.close(RecordEntry::Unknown { of }, &what)?.is_none() {
+            return Ok(None);
+        }
+    }
+    for expired in sessions.close_questions() {
+        let what = format!("question {}", expired.approval);
+        if line.close(RecordEntry::Approval(expired), &what)?.is_none() {
             return Ok(None);
         }
     }
@@ -163,11 +170,11 @@ impl Line {
         }
     }
 
-    fn close_unknown(&mut self, of: u64) -> Result<Option<()>, StartError> {
+    /// Records the end of something of an earlier run.
+    fn close(&mut self, entry: RecordEntry, what: &str) -> Result<Option<()>, StartError> {
         let waited = "recorded";
         let id = self.next;
         self.next += 1;
-        let entry = RecordEntry::Unknown { of };
         self.send(id, Message::Record(Record { entry }))?;
         let Some(received) = self.receive(waited)? else {
             return Ok(None);
@@ -175,10 +182,10 @@ impl Line {
         match received.envelope.msg {
             Message::Recorded(_) if received.envelope.id == id => {}
             // A log that takes no records is no reason to leave the owner without `status`; the session has the
-            // labels already, and the next start closes the decision.
+            // labels already, and the next start closes what is left open.
             Message::Error(error) if received.envelope.id == id => {
                 report(format_args!(
-                    "decision {of} of an earlier run stays open: {}",
+                    "{what} of an earlier run stays open: {}",
                     error.detail
                 ));
             }

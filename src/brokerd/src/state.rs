@@ -10,7 +10,12 @@ use std::collections::BTreeMap;
 use proto::audit::SessionEvent;
 use proto::broker::HistoryEntry;
 use proto::client::SessionSummary;
-use proto::{CallId, DataClass, DecisionRecord, Labels, SessionId, Timestamp};
+use proto::{
+    Approval, ApprovalEvent, ApprovalId, CallId, DataClass, DecisionRecord, Labels, SessionId,
+    Timestamp,
+};
+
+use crate::questions::number;
 
 /// The most sessions that one `session_list_reply` names (protocol.md section 2).
 const LISTED: usize = 1000;
@@ -43,6 +48,8 @@ pub(crate) struct Sessions {
     sessions: BTreeMap<SessionId, Session>,
     running: BTreeMap<u64, (SessionId, Labels)>,
     latest: Option<Timestamp>,
+    asked: BTreeMap<ApprovalId, (SessionId, CallId)>,
+    last_question: u64,
 }
 
 impl Sessions {
@@ -186,6 +193,26 @@ impl Sessions {
                 session,
                 labels,
             } => self.delivered(session, *of, *labels, *time),
+            HistoryEntry::Approval {
+                time,
+                approval,
+                session,
+                call,
+                event,
+            } => {
+                let known = self.touch(session, *time);
+                known.last_call = known.last_call.max(*call);
+                self.last_question = self.last_question.max(number(approval));
+                match event {
+                    ApprovalEvent::Asked { .. } => {
+                        let subject = (session.clone(), *call);
+                        self.asked.insert(approval.clone(), subject);
+                    }
+                    ApprovalEvent::Answered { .. }
+                    | ApprovalEvent::Expired {}
+                    | ApprovalEvent::Withdrawn {} => drop(self.asked.remove(approval)),
+                }
+            }
         }
     }
 
@@ -200,6 +227,26 @@ impl Sessions {
             }
         }
         running.into_keys().collect()
+    }
+
+    /// After the last entry of the log: the questions that nobody answered and nobody waits for any more, which are to
+    /// be closed as expired.
+    pub(crate) fn close_questions(&mut self) -> Vec<Approval> {
+        let asked = std::mem::take(&mut self.asked).into_iter();
+        asked
+            .map(|(approval, (session, call))| Approval {
+                approval,
+                session,
+                call,
+                event: ApprovalEvent::Expired {},
+            })
+            .collect()
+    }
+
+    /// The highest number of a question that the log knows.
+    #[must_use]
+    pub(crate) const fn last_question(&self) -> u64 {
+        self.last_question
     }
 
     /// Every session for `session_list`, the latest first.

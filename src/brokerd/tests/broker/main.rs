@@ -5,6 +5,7 @@
     reason = "a step of a test that cannot be done is a failed test"
 )]
 
+mod approvals;
 mod calls;
 mod clients;
 mod denials;
