@@ -3,9 +3,9 @@
 use boxmaker_tests::binaries::skipped_without_root;
 use proto::audit::ExitStatus;
 use proto::broker::RefuseReason;
-use proto::{Arguments, DecisionRecord, DenyReason, Level};
+use proto::{Arguments, DecisionRecord, DenyReason, ErrorCode, Level};
 
-use crate::calls::{Broker, at, grant};
+use crate::calls::{Broker, at, commit, decide, grant};
 
 #[test]
 fn nothing_is_launched_but_what_a_grant_allows() {
@@ -25,7 +25,6 @@ fn nothing_is_launched_but_what_a_grant_allows() {
         ("fs_read", "closed", &note, DenyReason::DeniedByGrant),
         ("fs_read", "closed", &closed, DenyReason::DeniedByGrant),
         ("fs_read", "notes", &closed, DenyReason::DeniedByGrant),
-        ("asked", "asked", hello, DenyReason::ApprovalExpired),
         ("nothing", "notes", &note, DenyReason::UnknownTool),
         ("toolkit", "notes", &note, DenyReason::UnknownTool),
     ];
@@ -42,6 +41,36 @@ fn nothing_is_launched_but_what_a_grant_allows() {
     }
     assert_eq!(broker.home.decisions().len(), 2);
     broker.home.sound();
+}
+
+/// A sandbox may stand while the owner is asked; what nobody answered is not committed.
+#[test]
+fn a_grant_that_asks_starts_nothing_without_an_answer() {
+    if skipped_without_root("a_grant_that_asks_starts_nothing_without_an_answer") {
+        return;
+    }
+    let mut broker = Broker::up();
+    let standing = broker.prepare("asked", "asked", r#"{"text":"x"}"#);
+    let approved = DecisionRecord::Approved {
+        grant: grant("asked"),
+        approver: "bxctl".to_owned(),
+        post: None,
+    };
+    for (message, words) in [
+        (commit(standing.ticket, &grant("asked")), "grant asked asks"),
+        (decide(standing.ticket, approved), "no answer in the log"),
+    ] {
+        let (code, detail) = broker.relay.refused(message);
+        assert_eq!(code, ErrorCode::BadMessage);
+        assert!(detail.contains(words), "{detail}");
+    }
+    assert_eq!(broker.home.decisions(), []);
+    let ticket = standing.ticket;
+    broker.abort(ticket);
+    assert_eq!(standing.output(), (String::new(), String::new()));
+    // The same program under a grant that does not ask.
+    broker.call("echo", "echo", r#"{"text":"x"}"#);
+    assert_eq!(broker.home.decisions().len(), 1);
 }
 
 #[test]
