@@ -11,11 +11,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ledger::{Paths, Report};
+use proto::approval::Answer;
 use proto::audit::{Decision, DecisionRecord};
-use proto::client::ToolResponse;
+use proto::client::{Question, ToolResponse};
 use proto::{CallId, Confinement, Entry, Level};
 
-use owner::{Owner, OwnerError, System};
+use owner::{Called, Owner, OwnerError, System};
 use scene::{Act, Expect};
 use setting::Setting;
 
@@ -81,7 +82,14 @@ fn play(state: &Path) -> Result<usize, DemoError> {
         }
         println!("\n {:>2}  {}", number + 1, act.title);
         println!("     {} {}", act.tool, shorten(&act.arguments, 100));
-        let (call, response) = owner.call(act)?;
+        let Called {
+            call,
+            asked,
+            response,
+        } = owner.call(act)?;
+        if let Some(question) = &asked {
+            println!("     {}", asks(question, act));
+        }
         let record = record(&setting.paths, owner.session(act), call)?;
         println!("     {}", verdict(&record));
         println!("     {}", outcome(&response));
@@ -119,6 +127,18 @@ fn record(paths: &Paths, session: &str, call: CallId) -> Result<Decision, DemoEr
         session: session.to_owned(),
         call: call.0,
     })
+}
+
+fn asks(question: &Question, act: &Act) -> String {
+    let said = match act.answer {
+        Some(Answer::Approved) => "yes",
+        Some(Answer::Refused) | None => "no",
+    };
+    format!(
+        "the owner is asked ({}): {}; the owner says {said}",
+        question.approval,
+        shorten(&question.why, 100)
+    )
 }
 
 fn verdict(record: &Decision) -> String {

@@ -8,9 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ipc::{Connection, RecvError, SendError};
-use proto::client::{SessionEnd, SessionOpen, ToolRequest, ToolResponse};
+use proto::approval::Answer;
+use proto::client::{AnswerQuestion, Question, SessionEnd, SessionOpen, ToolRequest, ToolResponse};
 use proto::role::Empty;
-use proto::{CallId, Envelope, InvalidId, Message, SessionId};
+use proto::{ApprovalId, CallId, Envelope, InvalidId, Message, SessionId};
 use rustix::process::{Pid, Signal};
 
 use super::scene::{Act, Part};
@@ -139,6 +140,8 @@ impl Drop for System {
 #[derive(Debug)]
 pub(super) struct Owner {
     connection: Connection,
+    /// A second line, to answer questions while a call waits on the first.
+    answers: Connection,
     run: String,
     next: u64,
     /// The sessions that are open, with the number of their last call.
@@ -149,9 +152,11 @@ impl Owner {
     pub(super) fn connect(setting: &Setting) -> Result<Self, OwnerError> {
         let socket = setting.socket();
         let connection = Connection::connect(&socket).map_err(OwnerError::Start)?;
+        let answers = Connection::connect(&socket).map_err(OwnerError::Start)?;
         let run = setting.run.clone();
         let mut owner = Self {
             connection,
+            answers,
             run,
             next: 1,
             sessions: HashMap::new(),
@@ -187,8 +192,8 @@ impl Owner {
         format!("demo-{}-{part}", self.run)
     }
 
-    /// Makes one call; the number is the one brokerd allots.
-    pub(super) fn call(&mut self, act: &Act) -> Result<(CallId, ToolResponse), OwnerError> {
+    /// Makes one call, and answers if it asks; the number is the one brokerd allots.
+    pub(super) fn call(&mut self, act: &Act) -> Result<Called, OwnerError> {
         let name = self.name(act.part);
         let request = ToolRequest {
             session: SessionId::new(name.clone())?,
@@ -196,13 +201,56 @@ impl Owner {
             tool: act.tool.to_owned(),
             arguments: act.arguments.clone(),
         };
-        let response = match self.ask(Message::ToolRequest(request))? {
+        let mut asked = None;
+        let mut answer = self.ask(Message::ToolRequest(request))?;
+        if let Message::ToolResponse(ToolResponse::PendingApproval { approval, .. }) = &answer {
+            asked = Some(self.answer(approval, act.answer)?);
+            answer = receive(&self.connection)?;
+        }
+        let response = match answer {
             Message::ToolResponse(response) => response,
             other => return Err(OwnerError::Unexpected(format!("{other:?}"))),
         };
         let last = self.sessions.entry(name).or_insert(CallId(0));
         last.0 += 1;
-        Ok((*last, response))
+        Ok(Called {
+            call: *last,
+            asked,
+            response,
+        })
+    }
+
+    /// Reads the question as brokerd shows it to the owner, and answers it; without an answer in the scene it is no.
+    fn answer(
+        &mut self,
+        approval: &ApprovalId,
+        answer: Option<Answer>,
+    ) -> Result<Question, OwnerError> {
+        self.next += 1;
+        self.answers
+            .send(&Envelope::new(self.next, Message::Approvals(Empty {})))?;
+        let open = match receive(&self.answers)? {
+            Message::ApprovalsReply(reply) => reply.approvals,
+            other => return Err(OwnerError::Unexpected(format!("{other:?}"))),
+        };
+        let question = open
+            .into_iter()
+            .find(|question| question.approval == *approval);
+        let question = question
+            .ok_or_else(|| OwnerError::Unexpected(format!("no open question {approval}")))?;
+        let answered = AnswerQuestion {
+            approval: approval.clone(),
+        };
+        let message = match answer {
+            Some(Answer::Approved) => Message::Approve(answered),
+            Some(Answer::Refused) | None => Message::Refuse(answered),
+        };
+        self.next += 1;
+        self.answers.send(&Envelope::new(self.next, message))?;
+        match receive(&self.answers)? {
+            Message::Ok(_) => Ok(question),
+            other => Err(OwnerError::Unexpected(format!("{other:?}"))),
+        }
     }
 
     pub(super) fn end_sessions(&mut self) -> Result<(), OwnerError> {
@@ -219,14 +267,26 @@ impl Owner {
         let id = self.next;
         self.next += 1;
         self.connection.send(&Envelope::new(id, message))?;
-        let received = self.connection.receive()?;
-        match received.map(|received| received.envelope) {
-            Some(Envelope {
-                msg: Message::Error(error),
-                ..
-            }) => Err(OwnerError::Unexpected(error.detail)),
-            Some(envelope) => Ok(envelope.msg),
-            None => Err(OwnerError::Unexpected("nothing and hung up".to_owned())),
-        }
+        receive(&self.connection)
+    }
+}
+
+/// How a call went.
+#[derive(Debug)]
+pub(super) struct Called {
+    pub(super) call: CallId,
+    /// What the owner was asked.
+    pub(super) asked: Option<Question>,
+    pub(super) response: ToolResponse,
+}
+
+fn receive(connection: &Connection) -> Result<Message, OwnerError> {
+    match connection.receive()?.map(|received| received.envelope) {
+        Some(Envelope {
+            msg: Message::Error(error),
+            ..
+        }) => Err(OwnerError::Unexpected(error.detail)),
+        Some(envelope) => Ok(envelope.msg),
+        None => Err(OwnerError::Unexpected("nothing and hung up".to_owned())),
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use proto::approval::Answer;
 use proto::client::ToolResponse;
 use proto::{DenyReason, Layer, Level};
 use serde_json::{Value, json};
@@ -46,6 +47,8 @@ pub(super) struct Act {
     pub(super) tool: &'static str,
     pub(super) arguments: String,
     pub(super) expect: Expect,
+    /// What the owner answers, if asked.
+    pub(super) answer: Option<Answer>,
     /// Why it is not made on this host.
     pub(super) skipped: Option<String>,
     /// A file it writes, whose owner is shown.
@@ -63,6 +66,7 @@ impl Act {
             tool,
             arguments: arguments.to_string(),
             expect: Expect::Result,
+            answer: None,
             skipped: None,
             writes: None,
             never: None,
@@ -81,6 +85,11 @@ impl Act {
 
     const fn denied(mut self, reason: DenyReason) -> Self {
         self.expect = Expect::Denied(reason);
+        self
+    }
+
+    const fn answered(mut self, answer: Answer) -> Self {
+        self.answer = Some(answer);
         self
     }
 
@@ -171,6 +180,23 @@ pub(super) fn acts(setting: &Setting) -> Vec<Act> {
             json!({"script": file("scripts/harvest.py")}),
         )
         .needs("/usr/bin/python3"),
+        Act::new(
+            Part::Work,
+            "write a letter, for which the owner is asked, and says yes",
+            "fs_write",
+            json!({"path": file("letters/to-ann.md"), "content": "Dear Ann,\nthe beans are up.\n"}),
+        )
+        .answered(Answer::Approved)
+        .writes("letters/to-ann.md"),
+        Act::new(
+            Part::Work,
+            "write another, and the owner says no",
+            "fs_write",
+            json!({"path": file("letters/to-bob.md"), "content": "Dear Bob,\nthe house is yours.\n"}),
+        )
+        .answered(Answer::Refused)
+        .denied(DenyReason::ApprovalRefused)
+        .writes("letters/to-bob.md"),
         Act::new(
             Part::Work,
             "read a file that no grant holds",

@@ -49,6 +49,10 @@ const GRANTS: &[(&str, &str)] = &[
         include_str!("../../../../profiles/examples/demo/grants/misbehave.toml"),
     ),
     (
+        "letters",
+        include_str!("../../../../profiles/examples/demo/grants/letters.toml"),
+    ),
+    (
         STRICT,
         include_str!("../../../../profiles/examples/demo/grants/strict.toml"),
     ),
@@ -205,7 +209,9 @@ impl Setting {
 
     /// Fills the directory and gives all of it to its owner, closed to everybody else.
     fn fill(&self) -> Result<(), SettingError> {
-        for directory in ["notes", "inbox", "vault", "scripts", "strict", "out"] {
+        for directory in [
+            "notes", "inbox", "vault", "scripts", "strict", "letters", "out",
+        ] {
             make(&self.files.join(directory))?;
         }
         for (name, text) in FILES {
