@@ -19,8 +19,7 @@ use super::mounts::{self, Mounted};
 const LEAF: &str = "supervisor";
 const PROCESSES: &str = "cgroup.procs";
 const PASSED_ON: &str = "cgroup.subtree_control";
-const WAY_OUT: &str =
-    "started in a unit of its own with Delegate=yes, boxmaker has a group for itself";
+const WAY_OUT: &str = "with Delegate=yes in a unit of its own, boxmaker can set limits";
 
 /// The hierarchy as it will be once the supervisor has settled in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -149,10 +149,7 @@ fn another_process_in_the_group_is_named_and_left_where_it_is() {
         tree.fill("unit", OFFERED, "", &format!("{}{other}\n", own()));
         assert_eq!(
             tree.refusal(),
-            format!(
-                "process {other} is in the group /unit too; started in a unit of its own with Delegate=yes, boxmaker has a \
-                 group for itself"
-            )
+            format!("process {other} is in the group /unit too; {WAY_OUT}")
         );
         assert!(!tree.at("unit/supervisor").exists());
     }
@@ -188,7 +185,8 @@ fn a_controller_that_is_not_offered_is_missing_alone_and_says_where_it_is() {
         panic!("{missing:?}");
     };
     assert!(
-        reason.starts_with("the group /unit is given no cpu controller; started in a unit"),
+        reason
+            .starts_with("the group /unit is given no cpu controller; with Delegate=yes in a unit"),
         "{reason}"
     );
     tree.fill("", "memory pids\n", "memory pids\n", "1\n");
