@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use ipc::{Connection, RecvError, SendError};
-use proto::client::{SessionEnd, SessionListReply, SessionOpen, SessionOpened, StatusReply};
-use proto::client::{ToolRequest, ToolResponse};
+use proto::client::{AnswerQuestion, Question, StatusReply, ToolRequest, ToolResponse};
+use proto::client::{SessionEnd, SessionListReply, SessionOpen, SessionOpened};
 use proto::frame::FrameError;
 use proto::role::Empty;
-use proto::{Envelope, Message, SessionId};
+use proto::{Answer, ApprovalId, Envelope, Message, SessionId};
 
 pub use self::error::BrokerError;
 use crate::place;
@@ -83,6 +83,44 @@ impl Broker {
         }
     }
 
+    /// Every open question, the oldest first.
+    ///
+    /// # Errors
+    /// As [`BrokerError`].
+    pub fn approvals(&mut self) -> Result<Vec<Question>, BrokerError> {
+        let kind = "approvals";
+        let id = self.send(Message::Approvals(Empty {}), Some(PATIENCE))?;
+        let mut approvals = Vec::new();
+        loop {
+            let envelope = self.answer_to(kind, id)?;
+            match envelope.msg {
+                Message::ApprovalsReply(reply) => approvals.extend(reply.approvals),
+                other => return Err(unexpected(kind, &other)),
+            }
+            if envelope.r#final {
+                return Ok(approvals);
+            }
+        }
+    }
+
+    /// Answers one question.
+    ///
+    /// # Errors
+    /// As [`BrokerError`].
+    pub fn answer(&mut self, approval: &ApprovalId, answer: Answer) -> Result<(), BrokerError> {
+        let named = AnswerQuestion {
+            approval: approval.clone(),
+        };
+        let (kind, message) = match answer {
+            Answer::Approved => ("approve", Message::Approve(named)),
+            Answer::Refused => ("refuse", Message::Refuse(named)),
+        };
+        match self.ask(message)? {
+            Message::Ok(Empty {}) => Ok(()),
+            other => Err(unexpected(kind, &other)),
+        }
+    }
+
     /// What runs.
     ///
     /// # Errors
@@ -106,7 +144,7 @@ impl Broker {
         let kind = "tool_request";
         let id = self.send(Message::ToolRequest(request), None)?;
         loop {
-            let envelope = self.answer(kind, id)?;
+            let envelope = self.answer_to(kind, id)?;
             match envelope.msg {
                 Message::ToolResponse(response) if envelope.r#final => return Ok(response),
                 Message::ToolResponse(response) => waiting(&response),
@@ -118,7 +156,7 @@ impl Broker {
     fn ask(&mut self, message: Message) -> Result<Message, BrokerError> {
         let kind = message.kind();
         let id = self.send(message, Some(PATIENCE))?;
-        Ok(self.answer(kind, id)?.msg)
+        Ok(self.answer_to(kind, id)?.msg)
     }
 
     fn send(&mut self, message: Message, patience: Option<Duration>) -> Result<u64, BrokerError> {
@@ -132,7 +170,7 @@ impl Broker {
         let sent = self.connection.send(&Envelope::new(self.asked, message));
         sent.map_err(|source| match source {
             // A peer that turned the connection away has said why before it closed.
-            SendError::Frame(FrameError::Io(_)) => match self.answer(kind, self.asked) {
+            SendError::Frame(FrameError::Io(_)) => match self.answer_to(kind, self.asked) {
                 Err(refused @ BrokerError::Refused { .. }) => refused,
                 _ => failed(source),
             },
@@ -141,7 +179,7 @@ impl Broker {
         Ok(self.asked)
     }
 
-    fn answer(&self, kind: &'static str, id: u64) -> Result<Envelope, BrokerError> {
+    fn answer_to(&self, kind: &'static str, id: u64) -> Result<Envelope, BrokerError> {
         let received = self.connection.receive().map_err(|source| {
             if timed_out(&source) {
                 BrokerError::Slow {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use proto::{SessionId, ToolName};
+use proto::{ApprovalId, SessionId, ToolName};
 
 const EXAMPLE: &str = "\
 Example:
   bxctl tools                           which tools there are
   bxctl call fs_read path=/srv/a.md     let one run, if a grant covers the call
+  bxctl pending                         which calls wait for an answer
   bxctl audit show --since 1h           what was decided, and how it ended
   bxctl audit verify                    whether the log is whole
 
@@ -39,6 +40,12 @@ pub struct Cli {
 pub enum Command {
     /// Call one tool and print its result
     Call(CallWords),
+    /// Show every call that waits for an answer
+    Pending,
+    /// Let a call run that waits for an answer
+    Approve(AnswerWords),
+    /// Refuse a call that waits for an answer
+    Refuse(AnswerWords),
     /// List the sessions that the log knows
     Sessions,
     /// List the grants of the configuration
@@ -83,6 +90,13 @@ pub struct CallWords {
     /// Call in this session, and leave it open
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
+}
+
+/// The words of `bxctl approve` and `bxctl refuse`.
+#[derive(Debug, Args)]
+pub struct AnswerWords {
+    /// The question, as `bxctl pending` shows it
+    pub id: ApprovalId,
 }
 
 /// The words of `bxctl grants`.
@@ -168,7 +182,7 @@ mod tests {
         command.build();
         let mut pages = Vec::new();
         help(&mut command, &mut pages);
-        assert!(pages.len() > 18, "{}", pages.len());
+        assert!(pages.len() > 24, "{}", pages.len());
         for line in pages.iter().flat_map(|page| page.lines()) {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -11,6 +11,7 @@ pub mod configuration;
 pub mod failure;
 pub mod grants;
 pub mod moment;
+pub mod pending;
 pub mod place;
 pub mod screen;
 pub mod sessions;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Parser as _;
-use proto::Timestamp;
+use proto::{Answer, Timestamp};
 
 use crate::broker::Broker;
 use crate::check::Verdict;
@@ -73,6 +74,13 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
         Command::Audit(AuditCommand::Verify) => return audit::verify::run(&place, screen, json),
         Command::Audit(AuditCommand::Show(words)) => {
             audit::show::run(&words, &place, now, screen, json)?;
+        }
+        Command::Pending => pending::run(&place, now, screen, json)?,
+        Command::Approve(words) => {
+            pending::answer(&words.id, Answer::Approved, &place, screen, json)?;
+        }
+        Command::Refuse(words) => {
+            pending::answer(&words.id, Answer::Refused, &place, screen, json)?;
         }
         Command::Check => return check(&place, screen, json),
         Command::Sessions => {

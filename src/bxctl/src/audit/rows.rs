@@ -2,7 +2,7 @@
 
 use proto::audit::{Decision, DecisionRecord, ExitCause, ExitStatus, Outcome, OutcomeStatus};
 use proto::audit::{RoleEvent, SessionEvent};
-use proto::{Entry, Line};
+use proto::{Answer, Approval, ApprovalEvent, Entry, Line};
 
 use super::selection::Row;
 use crate::moment;
@@ -100,6 +100,30 @@ fn outcome(outcome: &Outcome) -> Cell {
     }
 }
 
+fn question(approval: &Approval) -> Cell {
+    let of = format!(
+        "{}: call {}, question {}",
+        approval.session, approval.call, approval.approval
+    );
+    match &approval.event {
+        ApprovalEvent::Asked {
+            tool,
+            grant,
+            expires,
+            ..
+        } => Cell::new(format!(
+            "{of} asked: {tool} under grant {grant}, until {}",
+            moment::clock(*expires)
+        )),
+        ApprovalEvent::Answered { answer, by, .. } => match answer {
+            Answer::Approved => Cell::new(format!("{of} approved by {by}")).tone(Tone::Good),
+            Answer::Refused => Cell::new(format!("{of} refused by {by}")).tone(Tone::Bad),
+        },
+        ApprovalEvent::Expired {} => Cell::new(format!("{of} expired")).tone(Tone::Warning),
+        ApprovalEvent::Withdrawn {} => Cell::new(format!("{of} withdrawn, its caller went away")),
+    }
+}
+
 fn event(entry: &Entry) -> Cell {
     match entry {
         Entry::Session { session, event, by } => {
@@ -110,6 +134,7 @@ fn event(entry: &Entry) -> Cell {
             };
             Cell::new(format!("{session}: session {what} by {by}"))
         }
+        Entry::Approval(approval) => question(approval),
         Entry::Role { role, pid, event } => {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
             match event.as_ref() {
@@ -197,6 +222,41 @@ seq  time      session  call  tool      decision  grant       level  outcome
  11  08:11:00  a torn line was kept: 3 bytes at offset 10 of 2026-09-17.jsonl
 ";
         assert_eq!(shown(100), expected);
+    }
+
+    #[test]
+    fn what_becomes_of_a_question_is_one_sentence_each() {
+        let said = |event: &str| {
+            let text = format!(
+                r#"{{"approval":"a3","session":"s-1","call":2,"event":{{"state":{event}}}}}"#
+            );
+            question(&serde_json::from_str(&text).unwrap())
+        };
+        let hash = proto::Hash32::ZERO;
+        let asked = format!(
+            r#""asked","tool":"fs_write","grant":"ask","arguments":"{hash}","expires":"2026-09-17T08:15:00.000Z""#
+        );
+        let of = "s-1: call 2, question a3";
+        for (event, want) in [
+            (
+                asked.as_str(),
+                "asked: fs_write under grant ask, until 08:15:00",
+            ),
+            (
+                r#""answered","answer":"approved","by":"bxctl","post":null"#,
+                "approved by bxctl",
+            ),
+            (
+                r#""answered","answer":"refused","by":"b\u001b","post":null"#,
+                "refused by b\\x1b",
+            ),
+            (r#""expired""#, "expired"),
+            (r#""withdrawn""#, "withdrawn, its caller went away"),
+        ] {
+            let mut table = Table::new(&[("x", Fit::Wrap)]);
+            table.row(vec![said(event)]);
+            assert_eq!(table.render(200, false), format!("x\n{of} {want}\n"));
+        }
     }
 
     #[test]

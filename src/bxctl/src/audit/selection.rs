@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proto::audit::{Decision, OutcomeStatus};
-use proto::{Entry, Line, SessionId, Timestamp};
+use proto::{ApprovalEvent, Entry, Line, SessionId, Timestamp};
 
 use crate::cli::{OutcomeWord, ShowWords};
 use crate::moment::{self, TimeError};
@@ -126,6 +126,13 @@ impl Selection {
             Entry::Denials { session, tool, .. } => {
                 self.filter.of(Some(session), Some(tool))
                     && matches!(self.filter.outcome, None | Some(OutcomeWord::Denied))
+            }
+            Entry::Approval(approval) => {
+                let tool = match &approval.event {
+                    ApprovalEvent::Asked { tool, .. } => Some(tool.as_str()),
+                    _ => None,
+                };
+                self.filter.of(Some(&approval.session), tool) && self.filter.outcome.is_none()
             }
             Entry::Session { session, .. } => {
                 self.filter.of(Some(session), None) && self.filter.outcome.is_none()

@@ -110,6 +110,7 @@ fn too_long(error: &SendError) -> &'static str {
 const fn way_out(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::UnknownSession => "\n  `bxctl sessions` lists the sessions there are",
+        ErrorCode::UnknownApproval => "\n  `bxctl pending` lists the questions that are open",
         ErrorCode::BadVersion | ErrorCode::BadMessage | ErrorCode::BadFrame => {
             "\n  bxctl and brokerd are of different versions: install both from one build"
         }

@@ -25,13 +25,13 @@ pub(super) const fn way_out(reason: DenyReason) -> &'static str {
         }
         DenyReason::LimitReached => {
             "too many calls are in progress, of any session: try again when one has ended; `bxctl status` counts them"
-        },
+        }
         DenyReason::UntrustedContext => {
             "the session has read untrusted text and the grant says after_untrusted = \"deny\"; a new session has read none"
         }
         DenyReason::ApprovalRefused => "the owner said no to this call",
         DenyReason::ApprovalExpired => {
-            "the grant's mode is ask and nobody answered; mode = \"auto\" does not ask"
+            "`bxctl pending` shows the calls that wait and `bxctl approve` answers; `expiry` in [approvals] of config.toml says how long they wait"
         }
         DenyReason::PathOutside => {
             "the path leads out of what is granted: look where its links lead, and at `bxctl grants`"
@@ -57,7 +57,10 @@ mod tests {
     fn a_way_out_leads_where_the_reason_can_be_seen() {
         let full = way_out(DenyReason::LimitReached);
         // What is full is the host, so another session meets the same.
-        assert!(full.contains("try again") && !full.contains("--session"), "{full}");
+        assert!(
+            full.contains("try again") && !full.contains("--session"),
+            "{full}"
+        );
         let failed = way_out(DenyReason::LaunchFailed);
         assert!(failed.contains("`bxctl audit show --json`"), "{failed}");
     }

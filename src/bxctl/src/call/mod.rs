@@ -47,9 +47,9 @@ pub fn run(words: CallWords, place: &Place, screen: &Screen, json: bool) -> Resu
     };
     let start = Instant::now();
     let answer = broker.call(request, |waiting| {
-        if let ToolResponse::PendingApproval { expires, .. } = waiting {
+        if let ToolResponse::PendingApproval { approval, expires } = waiting {
             screen.remark(&format!(
-                "bxctl: waiting for an approval, until {expires}\n"
+                "bxctl: waiting for approval {approval} (bxctl approve {approval}) until {expires}\n"
             ));
         }
     });

@@ -211,7 +211,7 @@ fn a_question_to_the_owner_is_shown_while_the_call_waits() {
     assert!(
         ended
             .err
-            .contains("waiting for an approval, until 2026-09-17T08:05:00.000Z"),
+            .contains("waiting for approval a (bxctl approve a) until 2026-09-17T08:05:00.000Z\n"),
         "{ended:?}"
     );
 }

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on panics, also outside its own function"
 )]
 
+mod approvals;
 mod audit;
 mod broker;
 mod call;
