@@ -145,7 +145,7 @@ fn open(path: &Path) {
 }
 
 #[test]
-fn what_a_repository_says_in_its_own_configuration_changes_nothing() {
+fn what_the_configuration_of_a_repository_says_of_formats_and_programs_is_overridden() {
     if skipped_without_root("what_a_repository_says") || skipped_without_program("git_log") {
         return;
     }
