@@ -8,6 +8,7 @@
 )]
 
 mod log;
+mod restarts;
 mod service;
 mod tampering;
 mod torn;

@@ -20,13 +20,13 @@ const GROUP: u32 = 1_879_000_123;
 const MEMBER: u32 = 1_879_000_124;
 
 /// A supervisor that has said that calls are served.
-struct Up {
+pub(crate) struct Up {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
 }
 
 impl Up {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut up = Self { child, out };
@@ -35,7 +35,7 @@ impl Up {
     }
 
     /// Waits until it says so once more.
-    fn wait_up(&mut self) {
+    pub(crate) fn wait_up(&mut self) {
         let mut told = String::new();
         self.out.read_line(&mut told).unwrap();
         if !told.starts_with("boxmaker is up") {
@@ -46,11 +46,11 @@ impl Up {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    fn end(self) -> Output {
+    pub(crate) fn end(self) -> Output {
         self.child.wait_with_output().unwrap()
     }
 }

@@ -1,5 +1,6 @@
 //! `config.toml` (formats.md section 4): the keys that this version enforces; any other is a load error.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,39 @@ impl Default for Approvals {
     }
 }
 
+/// When a role that ended is started again, and when it is given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Restart {
+    /// The wait after the first end; it doubles with each further one within `window`.
+    #[serde(with = "duration")]
+    pub backoff_first: Duration,
+    /// The longest wait.
+    #[serde(with = "duration")]
+    pub backoff_max: Duration,
+    /// By how many percent of itself a wait may be shorter, drawn anew each time: 0 to 100.
+    pub jitter: u8,
+    /// This many ends within `window` are the last.
+    pub give_up: NonZeroU32,
+    /// How long an end counts. One good start does not clear it.
+    #[serde(with = "duration")]
+    pub window: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            backoff_first: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(30),
+            jitter: 20,
+            give_up: TEN,
+            window: Duration::from_secs(300),
+        }
+    }
+}
+
+const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+
 /// The owner's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -49,6 +83,8 @@ pub struct Config {
     pub uid_range: (u32, u32),
     /// Which cgroup back end to use.
     pub cgroup: CgroupChoice,
+    /// When roles are started again.
+    pub restart: Restart,
     /// How the owner is asked.
     pub approvals: Approvals,
 }
@@ -59,6 +95,7 @@ impl Default for Config {
             waive: Vec::new(),
             uid_range: (1_879_048_192, 65_536),
             cgroup: CgroupChoice::Auto,
+            restart: Restart::default(),
             approvals: Approvals::default(),
         }
     }

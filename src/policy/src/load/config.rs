@@ -1,7 +1,7 @@
 //! The rules of `config.toml` that its types do not carry (formats.md section 4).
 
 use proto::Layer;
-use proto::config::Config;
+use proto::config::{Config, Restart};
 
 use super::LoadError;
 use super::document::Document;
@@ -26,6 +26,7 @@ pub(super) fn read(document: &Document<'_>, errors: &mut Vec<LoadError>) -> Opti
     let config: Config = document.read(Place::Config, errors)?;
     check_waived(document, &config.waive, errors);
     check_uids(document, config.uid_range, errors);
+    check_restart(document, &config.restart, errors);
     Some(config)
 }
 
@@ -71,5 +72,30 @@ fn check_uids(document: &Document<'_>, (first, count): (u32, u32), errors: &mut 
                 "`uid_range` {first} to {last} holds uids of {from} to {to}: {whose}"
             ));
         }
+    }
+}
+
+fn check_restart(document: &Document<'_>, restart: &Restart, errors: &mut Vec<LoadError>) {
+    if restart.jitter > 100 {
+        let rule = format!(
+            "`restart.jitter` is {} percent: no wait is shorter than none",
+            restart.jitter
+        );
+        let fix = "write a number of percent, from 0 to 100";
+        errors.push(document.error(&["restart", "jitter"], rule, fix));
+    }
+    if restart.backoff_first > restart.backoff_max {
+        // The key that stands there; the other one may be the default.
+        let key = if document.has(&["restart", "backoff_max"]) {
+            "backoff_max"
+        } else {
+            "backoff_first"
+        };
+        let rule = format!(
+            "`restart.backoff_first` is {:?}, longer than `restart.backoff_max`, {:?}",
+            restart.backoff_first, restart.backoff_max
+        );
+        let fix = "write a `backoff_max` that is at least as long";
+        errors.push(document.error(&["restart", key], rule, fix));
     }
 }

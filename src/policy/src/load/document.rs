@@ -206,6 +206,9 @@ impl<'a> Document<'a> {
                     (Place::Tool, "resources") => {
                         self.refuse_words(Place::Resources, inner, at, refused, errors);
                     }
+                    (Place::Config, "restart") => {
+                        self.refuse_words(Place::Restart, inner, at, refused, errors);
+                    }
                     (Place::Config, "approvals") => {
                         self.refuse_words(Place::Approvals, inner, at, refused, errors);
                     }
@@ -246,7 +249,7 @@ fn needs_table(place: Place, key: &str) -> bool {
     matches!(
         (place, key),
         (Place::Grant, "constraints")
-            | (Place::Config, "approvals")
+            | (Place::Config, "restart" | "approvals")
             | (Place::Tool, "arguments" | "resources")
             | (Place::Schema, "properties")
     )

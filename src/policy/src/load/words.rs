@@ -19,6 +19,8 @@ pub(super) enum Place {
     Schema,
     /// `config.toml`
     Config,
+    /// `[restart]` of `config.toml`.
+    Restart,
     /// `[approvals]` of `config.toml`.
     Approvals,
 }
@@ -92,7 +94,7 @@ const fn later_value(
     }
 }
 
-use Place::{Approvals, Config, Constraints, Grant, Resources, Schema, Tool};
+use Place::{Approvals, Config, Constraints, Grant, Resources, Restart, Schema, Tool};
 
 const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
 const SWITCH: &str = "write true or false";
@@ -103,6 +105,8 @@ const NO_UNTRUSTED_RULE: &str = "write \"allow\" or \"deny\"";
 const NO_NETWORK: &str = "remove it: tools have no network in this version";
 const NO_PROVENANCE: &str = "remove it: where a value comes from is not checked in this version";
 const NO_KEYWORD: &str = "remove it, and let the tool check the value itself";
+const BACKOFF: &str = "write a time in quotes, such as \"100ms\"";
+const JITTER: &str = "write a number of percent, from 0 to 100";
 const DEFAULTS: &str = "remove it: the built-in values hold";
 
 /// Every word, by place.
@@ -177,7 +181,7 @@ pub(super) const WORDS: &[Word] = &[
     optional(Config, "waive", "write a list of layers, such as [\"memory\", \"pids\"]"),
     optional(Config, "uid_range", "write [first uid, number of uids]"),
     optional(Config, "cgroup", "write \"auto\", \"v1\", \"v2\" or \"none\""),
-    later(Config, "restart", DEFAULTS),
+    optional(Config, "restart", "write a table [restart] of times in quotes, such as \"100ms\", of at most a day, `jitter` from 0 to 100, and `give_up` of at least 1"),
     optional(Config, "approvals", "write a table [approvals]"),
     later(Config, "session", "remove it: sessions have no ceilings in this version"),
     later(Config, "audit", DEFAULTS),
@@ -188,6 +192,12 @@ pub(super) const WORDS: &[Word] = &[
     later(Config, "redact", NO_INJECTION),
     later(Config, "gateway", "remove it: this version has no gateway"),
     later(Config, "capability", NO_NAMING),
+
+    optional(Restart, "backoff_first", BACKOFF),
+    optional(Restart, "backoff_max", BACKOFF),
+    optional(Restart, "jitter", JITTER),
+    optional(Restart, "give_up", "write how many ends within `window` are the last"),
+    optional(Restart, "window", "write a time in quotes, such as \"5m\""),
 
     optional(Approvals, "expiry", "write a time in quotes, such as \"10m\", of at most a day"),
     later(Approvals, "batch", "remove it: every question is shown and answered alone in this version"),

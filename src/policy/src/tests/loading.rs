@@ -191,7 +191,6 @@ fn words_that_are_not_enforced_are_refused_and_not_ignored() {
         expect("tools/read.toml", &text, &[&line]);
     }
     for line in [
-        "restart.window = \"5m\"",
         "approvals.batch = 8",
         "session.calls = 3",
         "audit.max_bytes = 1",
@@ -225,6 +224,40 @@ fn every_way_to_limit_loads_and_no_other() {
     }
     let text = "\ncgroup = \"v3\"\n";
     expect("config.toml", text, &["2: unknown variant `v3`"]);
+}
+
+#[test]
+fn restarts_are_stated_in_times_percent_and_a_count() {
+    let config = "[restart]\nbackoff_first = \"50ms\"\nbackoff_max = \"2s\"\njitter = 100\ngive_up = 3\nwindow = \"1m\"\n";
+    let files = BTreeMap::from([("config.toml".to_owned(), config.into())]);
+    let policy = Policy::load(&files, 1).unwrap();
+    let restart = &policy.config().restart;
+    assert_eq!(restart.backoff_first.as_millis(), 50);
+    assert_eq!(restart.backoff_max.as_millis(), 2000);
+    assert_eq!((restart.jitter, restart.give_up.get()), (100, 3));
+    assert_eq!(restart.window.as_secs(), 60);
+    for (line, told) in [
+        ("restart.jitter = 101", "2: `restart.jitter` is 101 percent"),
+        ("restart.jitter = -1", "2: `restart`: invalid value"),
+        ("restart.give_up = 0", "2: `restart`: invalid value"),
+        (
+            "restart.window = \"0s\"",
+            "2: `restart`: \"0s\" is out of range",
+        ),
+        ("restart.window = 300", "2: `restart`: invalid type"),
+        (
+            "restart.backoff_first = \"31s\"",
+            "2: `restart.backoff_first` is 31s, longer than `restart.backoff_max`, 30s",
+        ),
+        (
+            "restart.backoff_max = \"99ms\"",
+            "2: `restart.backoff_first` is 100ms, longer than `restart.backoff_max`, 99ms",
+        ),
+        ("restart.often = true", "2: unknown key `restart.often`"),
+        ("restart = [\"1s\"]", "2: `restart` is no table"),
+    ] {
+        expect("config.toml", &format!("\n{line}\n"), &[told]);
+    }
 }
 
 #[test]

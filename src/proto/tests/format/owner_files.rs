@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::config::{Approvals, CgroupChoice, Config};
+use proto::config::{Approvals, CgroupChoice, Config, Restart};
 use proto::grant::{AfterUntrusted, Constraints, Grant, Mode};
 use proto::profile::{LimitsFile, ProfileFile};
 use proto::tool::{Resource, ResultKind, Schema, SchemaType, ToolFile, ToolKind};
@@ -185,6 +185,13 @@ fn a_configuration_that_states_every_key_is_its_fixture() {
         waive: vec![Layer::LandlockNet, Layer::Memory],
         uid_range: (70_000, 1_000),
         cgroup: CgroupChoice::V1,
+        restart: Restart {
+            backoff_first: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(60),
+            jitter: 50,
+            give_up: 3.try_into().unwrap(),
+            window: Duration::from_secs(3600),
+        },
         approvals: Approvals {
             expiry: Duration::from_secs(90),
         },
@@ -198,6 +205,13 @@ fn an_empty_configuration_gets_the_defaults() {
         waive: Vec::new(),
         uid_range: (1_879_048_192, 65_536),
         cgroup: CgroupChoice::Auto,
+        restart: Restart {
+            backoff_first: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(30),
+            jitter: 20,
+            give_up: 10.try_into().unwrap(),
+            window: Duration::from_secs(300),
+        },
         approvals: Approvals {
             expiry: Duration::from_secs(600),
         },
@@ -228,7 +242,7 @@ fn every_table_of_an_owners_file_refuses_an_unknown_key() {
         (
             "config/every_key.toml",
             refusal::<Config>,
-            &["", "[approvals]"],
+            &["", "[restart]", "[approvals]"],
         ),
     ];
     for (name, refused, tables) in cases {
@@ -296,7 +310,7 @@ fn words_of_the_format_that_nothing_enforces_yet_are_no_values() {
         );
     }
     for table in [
-        "[restart]",
+        "[restart]\noften = true",
         "[approvals]\nbatch = 8",
         "[session]",
         "[audit]",

@@ -4,6 +4,7 @@
 mod keeper;
 mod start;
 
+use std::num::NonZeroU32;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -77,9 +78,10 @@ pub(crate) enum RoleError {
     Io(#[from] std::io::Error),
     /// It ended too often.
     #[error(
-        "{ROLE} ended too often and is given up; its messages are above, and `bxctl audit show` has its ends"
+        "{ROLE} ended {0} times within {1:?} and is given up, as `[restart]` of config.toml says; its messages are above, \
+         and `bxctl audit show` has its ends"
     )]
-    GivenUp,
+    GivenUp(NonZeroU32, Duration),
     /// A sandbox did not end when it was killed.
     #[error("a sandbox did not end within {} s of being killed; the supervisor ends so that the kernel removes it", GONE.as_secs())]
     Stuck,
@@ -96,7 +98,8 @@ pub(crate) fn run(
     told: &Sender<Event>,
     mut ready: impl FnMut(),
 ) -> Result<(), RoleError> {
-    let mut ends = Ends::default();
+    let rule = &core.loaded.policy.config().restart;
+    let mut ends = Ends::new(rule);
     let mut starts = 0;
     loop {
         match start(core, listener, told, starts) {
@@ -117,7 +120,7 @@ pub(crate) fn run(
         match ends.ended(Instant::now()) {
             Next::GiveUp => {
                 record(core, None, RoleEvent::GivenUp {})?;
-                return Err(RoleError::GivenUp);
+                return Err(RoleError::GivenUp(rule.give_up, rule.window));
             }
             Next::After(wait) => {
                 eprintln!(
