@@ -3,7 +3,10 @@
 //!
 //! `launch-once STAGE SCRIPT [TREE]`: the tree may be read and written.
 
-#![expect(clippy::unwrap_used, reason = "whatever cannot be set up fails the test that started it")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "whatever cannot be set up fails the test that started it"
+)]
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +30,10 @@ fn main() {
         grant(&mut plan, path, true, Access::ReadWriteTree);
         let root = Root::open(path).unwrap().unwrap();
         let descriptor = root.resolve(path).unwrap().unwrap().descriptor;
-        trees.push(GrantedTree { descriptor, owner: root.itself().owner });
+        trees.push(GrantedTree {
+            descriptor,
+            owner: root.itself().owner,
+        });
     }
     let (ends, output) = stdio();
     let prepared = match launcher.prepare(plan, trees, ends, IdentityChoice::Fresh) {
