@@ -21,5 +21,6 @@ mod measurements;
 mod mounts;
 mod paths;
 mod races;
+mod readiness;
 mod records;
 mod stages;

@@ -7,7 +7,7 @@ pub mod relay;
 mod running;
 
 use std::cell::RefCell;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -185,6 +185,15 @@ impl Home {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self) -> System {
+        self.start_in(&[])
+    }
+
+    /// [`Home::start`], with an environment of these variables.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_in(&self, environment: &[(&str, &OsStr)]) -> System {
         let said = |name: &str| {
             let file = File::options()
                 .append(true)
@@ -199,6 +208,7 @@ impl Home {
             .arg("--config")
             .arg(self.at("config"))
             .env_clear()
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(said("stdout"))
             .stderr(said("stderr"))

@@ -18,6 +18,7 @@ mod guard;
 mod home;
 mod load;
 mod narrow;
+mod notify;
 mod place;
 mod restart;
 mod role;

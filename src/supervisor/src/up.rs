@@ -23,6 +23,7 @@ use crate::broker::{Core, clock};
 use crate::home::{self, HomeError};
 use crate::in_full;
 use crate::load::{Directories, Loaded, load};
+use crate::notify::{self, Notifier};
 use crate::role::{self, RoleError};
 use crate::share::{Members, ShareError};
 
@@ -139,7 +140,10 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
         stopping: AtomicBool::new(false),
         roles: Mutex::default(),
     });
-    let ended = role::run(&core, &socket.listener, &events, &told, || announce(&about));
+    let notifier = Notifier::new(std::env::var_os(notify::VARIABLE).as_deref());
+    let ended = role::run(&core, &socket.listener, &events, &told, &notifier, || {
+        announce(&about);
+    });
     drop(socket);
     core.ledger.sync()?;
     Ok(ended?)

@@ -22,6 +22,7 @@ use proto::{Entry, Message};
 
 use self::start::{Brokerd, start};
 use crate::broker::Core;
+use crate::notify::Notifier;
 use crate::restart::{Ends, Next};
 use crate::up::Event;
 use crate::{in_full, lock};
@@ -87,7 +88,8 @@ pub(crate) enum RoleError {
     Stuck,
 }
 
-/// Runs brokerd until the supervisor is told to stop. `ready` is called each time brokerd can serve.
+/// Runs brokerd until the supervisor is told to stop. `ready` is called, and the service manager told, each time
+/// brokerd can serve.
 ///
 /// # Errors
 /// As [`RoleError`]; nothing of brokerd or its calls is left.
@@ -96,8 +98,13 @@ pub(crate) fn run(
     listener: &UnixListener,
     events: &Receiver<Event>,
     told: &Sender<Event>,
+    notifier: &Notifier,
     mut ready: impl FnMut(),
 ) -> Result<(), RoleError> {
+    let mut ready = || {
+        ready();
+        notifier.ready();
+    };
     let rule = &core.loaded.policy.config().restart;
     let mut ends = Ends::new(rule);
     let mut starts = 0;
@@ -107,7 +114,10 @@ pub(crate) fn run(
                 starts += 1;
                 match watch(events, brokerd.pid, &mut ready) {
                     Watched::Ended(ended) => conclude(core, brokerd, &ended)?,
-                    Watched::Told(at) => return stop(core, brokerd, events, at),
+                    Watched::Told(at) => {
+                        notifier.stopping();
+                        return stop(core, brokerd, events, at);
+                    }
                 }
             }
             // The first start shows that something is wrong with the host or the configuration.
@@ -119,15 +129,17 @@ pub(crate) fn run(
         }
         match ends.ended(Instant::now()) {
             Next::GiveUp => {
+                notifier.stopping();
+                notifier.status(&format!("{ROLE} ended too often and is given up"));
                 record(core, None, RoleEvent::GivenUp {})?;
                 return Err(RoleError::GivenUp(rule.give_up, rule.window));
             }
             Next::After(wait) => {
-                eprintln!(
-                    "boxmaker: {ROLE} is started again in {} ms",
-                    wait.as_millis()
-                );
+                let again = format!("{ROLE} is started again in {} ms", wait.as_millis());
+                eprintln!("boxmaker: {again}");
+                notifier.status(&format!("no call is served: {again}"));
                 if stopped_within(events, wait) {
+                    notifier.stopping();
                     return Ok(());
                 }
             }
