@@ -32,7 +32,9 @@ fn stage_without(directory: &TempDir, steps: &[Step]) -> PathBuf {
 fn prepare_without(steps: &[Step]) -> Result<Prepared, LaunchError> {
     let directory = tempfile::tempdir().unwrap();
     let stage = stage_without(&directory, steps);
-    let launcher = launcher(&stage, steps.first().map_or("all", |step| step.as_str()));
+    // Two launchers of one name would take each other's groups for what a crash left.
+    let first = steps.first().map_or("all", |step| step.as_str());
+    let launcher = launcher(&stage, &format!("{first}-{}", steps.len()));
     let (ends, _output) = stdio();
     launcher.prepare(
         plan(&["/usr/bin/true"]),
