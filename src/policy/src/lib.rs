@@ -64,7 +64,7 @@ mod tests;
 
 pub use decide::{Decided, Decision, Question, SessionView, decide};
 pub use denial::Denial;
-pub use load::LoadError;
+pub use load::{LoadError, line_of};
 pub use paths::{Binding, BindingAccess, GrantedPath};
 pub use permit::{Permit, permit};
 pub use policy::{GrantEntry, Policy, Tool};

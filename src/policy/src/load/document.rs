@@ -74,7 +74,8 @@ impl<'a> Document<'a> {
             .map(|(_, value)| value)
     }
 
-    fn line(&self, path: &[&str]) -> Option<usize> {
+    /// The line of the deepest part of `path` that the file holds.
+    pub(super) fn line(&self, path: &[&str]) -> Option<usize> {
         let ((start, _), _) = match self.find(path) {
             (Some(found), depth) => (found, depth),
             (None, _) => return None,

@@ -114,6 +114,13 @@ impl Policy {
     }
 }
 
+/// The line, from 1, at which a configuration file holds the deepest part of `path` that it holds, for those who judge
+/// by more than the files: keys of tables, and the places of items of lists. None if it holds no part, or is no TOML.
+#[must_use]
+pub fn line_of(bytes: &[u8], path: &[&str]) -> Option<usize> {
+    Document::parse("", bytes, &mut Vec::new())?.line(path)
+}
+
 /// What a file is, by its path alone.
 enum Kind {
     Config,

@@ -349,3 +349,33 @@ fn what_cannot_be_waived_or_is_waived_twice_is_an_error_at_its_line() {
         &["2: `waive` names `memory` twice"],
     );
 }
+
+#[test]
+fn the_line_of_a_key_is_found_however_its_table_is_written() {
+    for (text, path, line) in [
+        ("a = 1\nas = \"x\"\n", &["as"] as &[&str], Some(2)),
+        (
+            "\nconstraints.paths = [\n \"/a\",\n \"/b\"]\n",
+            &["constraints", "paths", "1"],
+            Some(4),
+        ),
+        (
+            "[constraints]\npaths = [\"/a\"]\n",
+            &["constraints", "paths", "0"],
+            Some(2),
+        ),
+        (
+            "[constraints]\npaths = [\"/a\"]\n",
+            &["constraints", "paths", "7"],
+            Some(2),
+        ),
+        ("# as = 1\n", &["as"], None),
+        ("as =\n", &["as"], None),
+    ] {
+        assert_eq!(
+            crate::line_of(text.as_bytes(), path),
+            line,
+            "{text:?} {path:?}"
+        );
+    }
+}
