@@ -2,6 +2,7 @@
 //!
 //! `docs/confinement.md` says which layer rests on what; the order of the stage's steps is load-bearing.
 
+pub mod accounts;
 pub mod cgroup;
 pub mod derive;
 pub mod describe;
@@ -10,6 +11,7 @@ pub mod identity;
 pub mod launch;
 pub mod measure;
 pub mod message;
+pub mod named;
 pub mod plan;
 pub mod profile;
 pub mod resolve;
