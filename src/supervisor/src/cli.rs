@@ -78,7 +78,11 @@ fn run(command: Command) -> ExitCode {
                 Err(error) => return fail(1, &in_full(&error)),
             }
         }
-        Command::Demo(state) => return demo::run(&state),
+        Command::Demo(state) => {
+            // What it configures must be writable by its owner alone, whatever this user's umask is.
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+            return demo::run(&state);
+        }
         Command::Doctor(places, json) => {
             let directories = match directories(places) {
                 Ok(directories) => directories,
@@ -97,7 +101,9 @@ fn run(command: Command) -> ExitCode {
             };
             match explain::explain(&directories, &question) {
                 Ok(text) => print!("{text}"),
-                Err(error @ ExplainError::Config(_)) => return fail(2, &error.to_string()),
+                Err(error @ (ExplainError::Config(_) | ExplainError::Forbidden(_))) => {
+                    return fail(2, &error.to_string());
+                }
                 Err(error) => return fail(1, &in_full(&error)),
             }
         }

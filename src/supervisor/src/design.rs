@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use confine::derive::{derive, let_read};
-use confine::host::Host;
+use confine::host::{Host, HostError};
 use confine::launch::GrantedTree;
+use confine::named::program;
 use confine::plan::{Mount, Plan, Program};
 use confine::resolve::ResolveError;
 use policy::Permit;
@@ -16,7 +17,7 @@ use proto::tool::ToolKind;
 use crate::books::digest;
 use crate::guard::GuardError;
 use crate::in_full;
-use crate::load::{Loaded, program};
+use crate::load::Loaded;
 use crate::narrow::{NarrowError, Tree, narrow};
 use crate::place::Place;
 
@@ -27,12 +28,17 @@ pub(crate) struct Refusal {
     pub(crate) reason: DenyReason,
     /// Why, for the owner.
     pub(crate) detail: String,
+    /// Whether it is only that this process may not look, so that another user may get the sandbox.
+    pub(crate) forbidden: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(reason: DenyReason, detail: impl ToString) -> Self {
-        let detail = detail.to_string();
-        Self { reason, detail }
+        Self {
+            reason,
+            detail: detail.to_string(),
+            forbidden: false,
+        }
     }
 }
 
@@ -90,9 +96,11 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
     let Some(profile) = loaded.profiles.get(name) else {
         return Err(launch(format!("there is no profile {name:?}")));
     };
-    let executable = program(&loaded.binaries, tool);
-    let host = Host::take(profile, &executable, loaded.privilege)
-        .map_err(|error| launch(in_full(&error)))?;
+    let executable = program(&loaded.binaries, tool.file());
+    let host = Host::take(profile, &executable, loaded.privilege).map_err(|error| Refusal {
+        forbidden: matches!(&error, HostError::Look { source, .. } if is_forbidden(source)),
+        ..launch(in_full(&error))
+    })?;
     let mut argv = permit.argv();
     if let Some(first) = argv.first_mut() {
         *first = path_text(&executable)?;
@@ -151,7 +159,19 @@ fn refuse(error: &NarrowError) -> Refusal {
             DenyReason::PathOutside
         }
     };
-    Refusal::new(reason, in_full(error))
+    let forbidden = match error {
+        NarrowError::Resolve(ResolveError::Open { source, .. }) => is_forbidden(source),
+        NarrowError::Guard(error) => error.is_forbidden(),
+        _ => false,
+    };
+    Refusal {
+        forbidden,
+        ..Refusal::new(reason, in_full(error))
+    }
+}
+
+fn is_forbidden(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
 /// Deny grants once more, on what the paths of the call turned out to be: a link must not lead into a denied path, and

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::broker::clock;
 use crate::design::{Design, Refusal, design};
-use crate::load::{Directories, load};
+use crate::load::{Directories, LoadFailure, load};
 
 /// What is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,14 @@ pub(crate) struct Question {
 /// Why nothing is explained.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
-    /// The configuration is not usable.
-    #[error("the configuration is not usable:\n{}", .0.join("\n"))]
-    Config(Vec<String>),
+    /// The configuration was not loaded.
+    #[error(transparent)]
+    Config(#[from] LoadFailure),
+    /// This user may not look at what the call is about.
+    #[error(
+        "permission denied: {0}; run boxmaker explain as root, or as the user whose files these are"
+    )]
+    Forbidden(String),
     /// The call would be refused.
     #[error(
         "this call would be refused, {reason}: {detail}; change the grant, the call, or name a grant with --grant"
@@ -54,8 +59,17 @@ impl From<Denial> for ExplainError {
 }
 
 impl From<Refusal> for ExplainError {
-    fn from(Refusal { reason, detail }: Refusal) -> Self {
-        Self::Refused { reason, detail }
+    fn from(refusal: Refusal) -> Self {
+        let Refusal {
+            reason,
+            detail,
+            forbidden,
+        } = refusal;
+        if forbidden {
+            Self::Forbidden(detail)
+        } else {
+            Self::Refused { reason, detail }
+        }
     }
 }
 
@@ -75,7 +89,7 @@ pub(crate) fn explain(
     directories: &Directories,
     question: &Question,
 ) -> Result<String, ExplainError> {
-    let loaded = load(directories, 1).map_err(ExplainError::Config)?;
+    let loaded = load(directories, 1)?;
     let grant = match &question.grant {
         Some(grant) => grant.clone(),
         None => taken(&loaded.policy, question)?,

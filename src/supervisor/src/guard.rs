@@ -45,6 +45,13 @@ pub(crate) enum GuardError {
     },
 }
 
+impl GuardError {
+    /// Whether it is only that this user may not look.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Look { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
 /// Everything that is boxmaker's own.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {

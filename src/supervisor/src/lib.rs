@@ -6,7 +6,6 @@
 
 pub mod cli;
 
-mod accounts;
 mod approvals;
 mod books;
 mod broker;

@@ -6,9 +6,8 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use confine::accounts::Accounts;
 use ledger::Paths;
-
-use crate::accounts;
 
 /// The group.
 const GROUP: &str = "boxmaker";
@@ -45,7 +44,9 @@ impl Members {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Nobody);
         }
-        let group = accounts::group(GROUP).map_err(failed("read", Path::new("/etc/group")))?;
+        let group = Accounts::of_host()
+            .group(GROUP)
+            .map_err(failed("read", Path::new("/etc/group")))?;
         Ok(Self::Group(group.unwrap_or(0)))
     }
 

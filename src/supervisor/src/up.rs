@@ -22,7 +22,7 @@ use crate::books::digest;
 use crate::broker::{Core, clock};
 use crate::home::{self, HomeError};
 use crate::in_full;
-use crate::load::{Directories, Loaded, load};
+use crate::load::{Directories, LoadFailure, Loaded, load};
 use crate::notify::{self, Notifier};
 use crate::role::{self, RoleError};
 use crate::share::{Members, ShareError};
@@ -41,9 +41,9 @@ pub(crate) enum Event {
 /// Why the supervisor did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpError {
-    /// The configuration is not usable; each problem names its file and the way out.
-    #[error("the configuration is not usable:\n{}", .0.join("\n"))]
-    Config(Vec<String>),
+    /// The configuration was not loaded.
+    #[error(transparent)]
+    Config(#[from] LoadFailure),
     /// A step on a file or directory failed.
     #[error("cannot {step} {}: {source}", path.display())]
     File {
@@ -105,7 +105,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     let run = home.join("run");
     let _lock = home::hold(home)?;
 
-    let loaded = load(directories, 1).map_err(UpError::Config)?;
+    let loaded = load(directories, 1)?;
     let launcher = launcher(directories, &loaded)?;
     let paths = ledger::Paths {
         audit: home.join("audit"),

@@ -66,7 +66,7 @@ impl Life {
             }
             Err(refusal) => (refusal, None),
         };
-        let Refusal { reason, detail } = refusal;
+        let Refusal { reason, detail, .. } = refusal;
         let refused = RefusedCall { call, confinement };
         self.tickets.refused(ticket, refused);
         self.refused(id, RefuseReason::Denied(reason), detail, Some(ticket));

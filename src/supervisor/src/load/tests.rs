@@ -1,6 +1,6 @@
 //! Configurations on a real disk: what loads, and what each rule that needs the disk says.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -24,6 +24,8 @@ pub(crate) struct Host {
 /// A home, a configuration with the tool `show`, a directory of binaries, and `files`. Not below `/tmp`, of which every
 /// sandbox has one of its own.
 pub(crate) fn host() -> Host {
+    // Whatever it was: what a group may write is no configuration.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let top = fs::canonicalize(directory.path()).unwrap();
     for below in [
@@ -76,7 +78,10 @@ impl Host {
     }
 
     pub(crate) fn problems(&self) -> Vec<String> {
-        load(&self.directories, 1).err().unwrap_or_default()
+        match load(&self.directories, 1) {
+            Ok(_) => Vec::new(),
+            Err(LoadFailure::Wrong(problems) | LoadFailure::Forbidden(problems)) => problems,
+        }
     }
 
     #[track_caller]
@@ -110,6 +115,15 @@ fn a_configuration_that_is_not_there_is_an_error_with_the_way_out() {
     let mut host = host();
     host.directories.config = host.path("elsewhere");
     host.one_problem(&["elsewhere", "--config"]);
+}
+
+#[test]
+fn a_configuration_that_others_may_write_is_refused_with_the_way_out() {
+    let host = host();
+    let tool = host.path("config/tools/show.toml");
+    assert_eq!(host.problems(), [] as [String; 0]);
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o664)).unwrap();
+    host.one_problem(&["tools/show.toml may be written by its group", "chmod go-w"]);
 }
 
 #[test]
@@ -207,4 +221,92 @@ fn every_problem_is_told_and_not_only_the_first() {
     host.grant("one", "constraints.paths = [\"read:@/home\"]");
     host.grant("two", "constraints.paths = [\"read:@/bin\"]");
     assert_eq!(host.problems().len(), 3);
+}
+
+#[test]
+fn what_needs_the_disk_is_told_at_its_line() {
+    let host = host();
+    host.tool("/usr/bin/true", "/usr/bin/no-such-program");
+    host.one_problem(&["tools/show.toml:4: program"]);
+    host.tool("tools/base", "tools/none");
+    host.one_problem(&["tools/show.toml:5: there is no profile"]);
+    host.write("config/tools/show.toml", TOOL);
+    let paths = "[constraints]\npaths = [\n\"read:@/files\",\n\"read:@/home\",\n]";
+    host.grant("reach", paths);
+    host.one_problem(&["grants/reach.toml:7: "]);
+    host.grant(
+        "reach",
+        "as = \"nobody-at-all\"\nconstraints.paths = [\"read:@/files\"]",
+    );
+    host.one_problem(&["grants/reach.toml:4: there is no user"]);
+}
+
+#[test]
+fn a_range_of_uids_that_somebody_has_is_a_load_error() {
+    if Privilege::of_this_process().unwrap() != Privilege::Root {
+        eprintln!("skipped: without root the range is not used");
+        return;
+    }
+    let host = host();
+    host.write("config/config.toml", "\nuid_range = [70000, 80]\n");
+    let accounts = Accounts::of(host.path("home"));
+    let problems = || match load_on(&host.directories, 1, &accounts) {
+        Ok(_) => Vec::new(),
+        Err(LoadFailure::Wrong(problems) | LoadFailure::Forbidden(problems)) => problems,
+    };
+    assert_eq!(problems(), [] as [String; 0]);
+    for (file, text) in [
+        ("passwd", "ann:x:70079:100::/:/bin/sh\n"),
+        ("group", "staff:x:70000:\n"),
+        ("subuid", "ann:65536:65536\n"),
+        ("subgid", "ann:65536:65536\n"),
+    ] {
+        let path = format!("home/{file}");
+        host.write(&path, text);
+        let found = problems();
+        assert_eq!(found.len(), 1, "{found:?}");
+        for part in [
+            "config.toml:2: ",
+            "70000 to 70079 holds ",
+            file,
+            "nobody has",
+        ] {
+            assert!(found[0].contains(part), "{part}: {found:?}");
+        }
+        fs::remove_file(host.path(&path)).unwrap();
+    }
+    assert_eq!(problems(), [] as [String; 0]);
+}
+
+#[test]
+fn the_least_range_is_what_roles_and_calls_need() {
+    let host = host();
+    let least = confine::uids::ROLE_SLOTS as usize + crate::broker::call::MOST_LIVE;
+    let range = |count| format!("uid_range = [2000000000, {count}]\n");
+    host.write("config/config.toml", &range(least));
+    assert_eq!(host.problems(), [] as [String; 0]);
+    host.write("config/config.toml", &range(least - 1));
+    host.one_problem(&["config.toml:1: ", "fewer uids"]);
+}
+
+#[test]
+fn only_if_nothing_but_permission_is_missing_is_it_told_as_that() {
+    let problem = |forbidden| Problem {
+        text: "grants/a.toml: cannot look at /x".to_owned(),
+        forbidden,
+    };
+    let denied = LoadFailure::from(vec![problem(true), problem(true)]);
+    let told = denied.to_string();
+    assert!(matches!(denied, LoadFailure::Forbidden(_)), "{told}");
+    assert!(
+        told.starts_with("permission denied: ")
+            && told.ends_with("as the user whose files these are"),
+        "{told}"
+    );
+    let wrong = LoadFailure::from(vec![problem(true), problem(false)]);
+    let told = wrong.to_string();
+    assert!(
+        told.starts_with("the configuration is not usable:\n"),
+        "{told}"
+    );
 }
