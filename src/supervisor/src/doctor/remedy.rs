@@ -33,7 +33,7 @@ pub(super) fn of_gap(gap: &Gap, privilege: Privilege, landlock_abi: u8) -> Optio
              overlayfs), with Linux 5.12 or later"
         }
         Layer::Memory | Layer::Pids | Layer::Cpu if privilege == Privilege::UserNamespace => {
-            "start boxmaker as root, or give it a cgroup of its own: systemd-run --user -p Delegate=yes"
+            "start boxmaker as root, or give it a cgroup of its own: systemd-run --user --scope -p Delegate=yes"
         }
         Layer::Memory | Layer::Pids | Layer::Cpu => {
             "let boxmaker make cgroups: mount /sys/fs/cgroup writable, and in a systemd unit set Delegate=yes"
