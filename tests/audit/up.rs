@@ -76,7 +76,8 @@ fn a_torn_record_is_kept_and_announced_if_the_anchor_does_not_name_it() {
         let output = up_and_down(&home);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let expected = format!("2026-09-21.jsonl ended in a torn line of {length} bytes");
+        let bytes = if length == 1 { "byte" } else { "bytes" };
+        let expected = format!("2026-09-21.jsonl ended in a torn line of {length} {bytes} at ");
         assert!(told.contains(&expected), "{told}");
 
         let verdict = home.sound();

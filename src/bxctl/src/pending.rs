@@ -91,8 +91,8 @@ pub fn text(question: &Question, now: Timestamp, width: usize, colour: bool) -> 
         Tone::Warning.paint(question.tool.as_str(), colour)
     );
     text.push_str(&format!(
-        "  arguments, {} bytes:\n",
-        question.arguments.len()
+        "  arguments, {}:\n",
+        visible::count(question.arguments.len(), "byte")
     ));
     for line in cut(
         &visible::line(&question.arguments),

@@ -44,11 +44,11 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
     format!(
         "supervisor  started {}, policy generation {}\n\
          sandboxes   {} of tools now\n\
-         audit log   {log}; {} records, the last {last}\n\n{}",
+         audit log   {log}; {}, the last {last}\n\n{}",
         moment::ago(now, reply.since),
         reply.generation,
         reply.sandboxes,
-        audit.next,
+        visible::count(audit.next, "record"),
         roles.render(width, colour),
     )
 }

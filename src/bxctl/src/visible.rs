@@ -109,6 +109,15 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
+/// A number of something: `1 file`, `2 files`.
+#[must_use]
+pub fn count(number: impl TryInto<u64>, noun: &str) -> String {
+    // What does not fit is more than anything that is counted.
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +162,13 @@ mod tests {
             value
         );
         assert_eq!(json("{}\n"), "{}\n");
+    }
+
+    #[test]
+    fn one_of_something_is_no_plural() {
+        assert_eq!(count(0_u64, "file"), "0 files");
+        assert_eq!(count(1_u64, "file"), "1 file");
+        assert_eq!(count(2_usize, "more time"), "2 more times");
     }
 
     #[test]

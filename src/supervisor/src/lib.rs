@@ -35,6 +35,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A number of something: `1 tool`, `2 tools`.
+fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// `error` and what it was caused by, in one line. A cause that its error quotes is not said twice.
 fn in_full(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -58,6 +64,15 @@ mod tests {
     struct Link {
         text: &'static str,
         source: Option<Box<Link>>,
+    }
+
+    #[test]
+    fn one_of_something_is_no_plural() {
+        assert_eq!(count(1, "tool"), "1 tool");
+        assert_eq!(
+            [0, 2].map(|number| count(number, "byte")),
+            ["0 bytes", "2 bytes"]
+        );
     }
 
     #[test]

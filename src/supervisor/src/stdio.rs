@@ -110,7 +110,11 @@ impl Lines {
 
     fn line(&mut self, to: &mut impl Write) {
         let text = visible(&String::from_utf8_lossy(&self.line));
-        let _ = writeln!(to, "{}: {text}", self.role);
+        // A role may have said its own name, as it does where nobody says it for it.
+        let named = text
+            .strip_prefix(self.role)
+            .and_then(|rest| rest.strip_prefix(": "));
+        let _ = writeln!(to, "{}: {}", self.role, named.unwrap_or(&text));
         self.line.clear();
     }
 }
@@ -148,6 +152,14 @@ mod tests {
         assert_eq!(shown(&[b"a", b"b\nc\n"]), "brokerd: ab\nbrokerd: c\n");
         assert_eq!(shown(&[b"no newline"]), "brokerd: no newline\n");
         assert_eq!(shown(&[]), "");
+    }
+
+    #[test]
+    fn a_line_that_begins_with_the_name_of_its_role_does_not_get_it_twice() {
+        assert_eq!(
+            shown(&[b"brokerd: cannot start\nbrokerd:x\nbrokerd\n"]),
+            "brokerd: cannot start\nbrokerd: brokerd:x\nbrokerd: brokerd\n"
+        );
     }
 
     #[test]

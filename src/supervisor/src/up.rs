@@ -21,11 +21,11 @@ use signal_hook::iterator::Signals;
 use crate::books::digest;
 use crate::broker::{Core, clock};
 use crate::home::{self, HomeError};
-use crate::in_full;
 use crate::load::{Directories, LoadFailure, Loaded, load};
 use crate::notify::{self, Notifier};
 use crate::role::{self, RoleError};
 use crate::share::{Members, ShareError};
+use crate::{count, in_full};
 
 /// What the main thread waits for.
 #[derive(Debug)]
@@ -116,8 +116,11 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     members.share_log(&paths)?;
     if let Some(torn) = opened.recovered {
         eprintln!(
-            "boxmaker: {} ended in a torn line of {} bytes at {}; it is kept, and record {} says so",
-            torn.file, torn.length, torn.offset, torn.seq
+            "boxmaker: {} ended in a torn line of {} at {}; it is kept, and record {} says so",
+            torn.file,
+            count(torn.length, "byte"),
+            torn.offset,
+            torn.seq
         );
     }
     let entry = Entry::Policy {
@@ -152,9 +155,9 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
 fn about(loaded: &Loaded, socket: &Path) -> String {
     let waive = &loaded.policy.config().waive;
     let mut text = format!(
-        "boxmaker is up: {} tools, {} grants, socket {}",
-        loaded.policy.tools().count(),
-        loaded.policy.grants().count(),
+        "boxmaker is up: {}, {}, socket {}",
+        count(loaded.policy.tools().count() as u64, "tool"),
+        count(loaded.policy.grants().count() as u64, "grant"),
         socket.display()
     );
     if !waive.is_empty() {

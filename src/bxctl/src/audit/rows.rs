@@ -9,6 +9,7 @@ use crate::moment;
 use crate::screen::Tone;
 use crate::status::level;
 use crate::table::{Cell, Fit, Table};
+use crate::visible;
 
 /// The rows as a table, the day above its records.
 #[must_use]
@@ -156,8 +157,8 @@ fn event(entry: &Entry) -> Cell {
             }
         }
         Entry::Policy { generation, files } => Cell::new(format!(
-            "policy generation {generation} loaded, {} files",
-            files.len()
+            "policy generation {generation} loaded, {}",
+            visible::count(files.len(), "file")
         )),
         Entry::Denials {
             session,
@@ -167,7 +168,8 @@ fn event(entry: &Entry) -> Cell {
             first,
             last,
         } => Cell::new(format!(
-            "{session}: {tool} denied {count} more times ({reason}), {} to {}",
+            "{session}: {tool} denied {} ({reason}), {} to {}",
+            visible::count(*count, "more time"),
             moment::clock(*first),
             moment::clock(*last)
         ))
@@ -178,7 +180,8 @@ fn event(entry: &Entry) -> Cell {
             length,
             ..
         } => Cell::new(format!(
-            "a torn line was kept: {length} bytes at offset {offset} of {file}"
+            "a torn line was kept: {} at offset {offset} of {file}",
+            visible::count(*length, "byte")
         ))
         .tone(Tone::Warning),
         // Both stand in a row of their own kind; an outcome alone is never selected.

@@ -45,8 +45,10 @@ fn verdict(report: &Report, colour: bool) -> String {
         torn,
     } = sound;
     let mut text = format!(
-        "{}: {lines} records in {files} files\n",
-        Tone::Good.paint("sound", colour)
+        "{}: {} in {}\n",
+        Tone::Good.paint("sound", colour),
+        visible::count(*lines, "record"),
+        visible::count(*files, "file")
     );
     if let Some(last) = lines.checked_sub(1) {
         text.push_str(&format!("head    seq {last}, sha256 {head}\n"));
@@ -55,20 +57,22 @@ fn verdict(report: &Report, colour: bool) -> String {
         Some(seq) => match lines.saturating_sub(seq + 1) {
             0 => format!("anchor  names seq {seq}, the head\n"),
             ahead => format!(
-                "anchor  names seq {seq}; the {ahead} records after it are chained, but their removal would not show\n"
+                "anchor  names seq {seq}; after it the chain has {}, whose removal would not show\n",
+                visible::count(ahead, "record")
             ),
         },
         None => "anchor  names no record yet\n".to_owned(),
     });
     if *kept > 0 {
         text.push_str(&format!(
-            "torn    {kept} lines, each kept and told by a recovery record\n"
+            "torn    {}, each kept and told by a recovery record\n",
+            visible::count(*kept, "line")
         ));
     }
     if let Some(torn) = torn {
         text.push_str(&format!(
-            "torn    the last line of {} ({} bytes at {}): a write that goes on, or one that a crash cut\n",
-            visible::line(&torn.file), torn.length, torn.offset
+            "torn    the last line of {} ({} at {}): a write that goes on, or one that a crash cut\n",
+            visible::line(&torn.file), visible::count(torn.length, "byte"), torn.offset
         ));
     }
     text
@@ -120,10 +124,10 @@ mod tests {
             false,
         );
         assert!(
-            text.contains("anchor  names seq 2; the 2 records after it"),
+            text.contains("anchor  names seq 2; after it the chain has 2 records"),
             "{text}"
         );
-        assert!(text.contains("torn    1 lines, each kept"), "{text}");
+        assert!(text.contains("torn    1 line, each kept"), "{text}");
         assert!(text.contains("2026-09-17.jsonl (7 bytes at 100)"), "{text}");
         let text = verdict(
             &Report::Sound(Sound {

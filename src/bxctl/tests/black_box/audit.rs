@@ -79,7 +79,7 @@ fn a_sound_log_is_status_0_with_head_and_anchor() {
     assert!(
         ended
             .out
-            .starts_with("sound: 4 records in 1 files\nhead    seq 3, sha256 "),
+            .starts_with("sound: 4 records in 1 file\nhead    seq 3, sha256 "),
         "{ended:?}"
     );
     assert!(
