@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use confine::profile::Profiles;
@@ -77,6 +76,8 @@ fn list(complaints: &[Complaint]) -> String {
 /// A configuration without errors.
 #[derive(Debug)]
 pub struct Configuration {
+    /// The bytes that it was read from.
+    pub files: Files,
     /// Tools and grants.
     pub policy: Policy,
     /// Profiles, the built-in ones included.
@@ -106,13 +107,12 @@ pub fn load(directory: &Path) -> Result<Configuration, ConfigurationError> {
             fix: error.fix,
         }));
     });
-    if let (Ok(policy), Ok(profiles)) = (&policy, &profiles) {
-        complaints.extend(without_profile(policy, profiles, &files));
-    }
     match (policy, profiles) {
-        (Ok(policy), Ok(profiles)) if complaints.is_empty() => {
-            Ok(Configuration { policy, profiles })
-        }
+        (Ok(policy), Ok(profiles)) => Ok(Configuration {
+            files,
+            policy,
+            profiles,
+        }),
         _ => {
             complaints.sort();
             Err(ConfigurationError::Wrong {
@@ -121,40 +121,6 @@ pub fn load(directory: &Path) -> Result<Configuration, ConfigurationError> {
             })
         }
     }
-}
-
-fn without_profile<'a>(
-    policy: &'a Policy,
-    profiles: &'a Profiles,
-    files: &'a Files,
-) -> impl Iterator<Item = Complaint> + 'a {
-    let lost = policy
-        .tools()
-        .filter(|tool| profiles.get(&tool.file().profile).is_none());
-    lost.map(|tool| {
-        let file = format!("tools/{}.toml", tool.name());
-        let profile = &tool.file().profile;
-        Complaint {
-            line: files
-                .0
-                .get(&file)
-                .and_then(|bytes| line_of(bytes, "profile")),
-            rule: format!("there is no profile {profile:?}"),
-            fix: format!("write profiles/{profile}.toml, or name another, such as tools/base"),
-            file,
-        }
-    })
-}
-
-/// The line of a file that sets the top-level `key`, as far as it can be told without parsing.
-fn line_of(bytes: &[u8], key: &str) -> Option<usize> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let sets = |line: &str| {
-        line.trim_start()
-            .strip_prefix(key)
-            .is_some_and(|rest| rest.trim_start().starts_with('='))
-    };
-    text.lines().position(sets).map(|index| index + 1)
 }
 
 /// The schema of one tool's arguments, from its own file alone: mistakes elsewhere do not matter here. `None` if
@@ -181,15 +147,8 @@ pub fn schema(directory: &Path, tool: &str) -> Result<Option<Schema>, Configurat
 fn read(directory: &Path) -> Result<Files, ConfigurationError> {
     Files::read(directory).map_err(|source| {
         let help = match &source {
-            FilesError::Read { path, source }
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                place::who_may(path)
-            }
-            FilesError::Read { path, .. } if path == directory => {
-                "--config DIR or BOXMAKER_CONFIG chooses another configuration".to_owned()
-            }
-            _ => "only config.toml, grants/, tools/ and profiles/ are read".to_owned(),
+            FilesError::Read { path, .. } if source.is_forbidden() => place::who_may(path),
+            _ => source.way_out(),
         };
         ConfigurationError::Unreadable { source, help }
     })
@@ -219,11 +178,5 @@ mod tests {
             complaint.to_string(),
             "grants/a.toml: mode is \\x1bmissing; write one"
         );
-    }
-
-    #[test]
-    fn the_line_that_sets_a_key_is_found() {
-        assert_eq!(line_of(b"a = 1\n  profile = \"x\"\n", "profile"), Some(2));
-        assert_eq!(line_of(b"profiles = 1\n# profile = 2\n", "profile"), None);
     }
 }

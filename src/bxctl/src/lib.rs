@@ -130,7 +130,7 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
 
 fn check(place: &Place, screen: &Screen, json: bool) -> Result<Done, Failure> {
     let verdict = match configuration::load(&place.config) {
-        Ok(configuration) => Verdict::good(&configuration),
+        Ok(configuration) => Verdict::of(&configuration, &place.config, &place::binaries()),
         Err(ConfigurationError::Wrong { complaints, .. }) => Verdict::bad(complaints),
         Err(unreadable) => return Err(unreadable.into()),
     };

@@ -28,6 +28,13 @@ pub fn ledger(place: &Place) -> ledger::Paths {
     }
 }
 
+/// Where boxmaker's own binaries are: beside this one.
+#[must_use]
+pub fn binaries() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent().map_or_else(|| "/".into(), PathBuf::from)
+}
+
 /// What helps someone who may not open `path`: the group it is open to, or root.
 #[must_use]
 pub fn who_may(path: &Path) -> String {

@@ -5,7 +5,7 @@ use crate::host::Host;
 const READ: &str = r#"
 description = "Read one text file."
 kind = "stdio"
-command = ["toolkit", "fs_read"]
+command = ["/usr/bin/cat"]
 profile = "tools/base"
 side_effect = false
 resources = { path = "read" }
@@ -121,8 +121,13 @@ fn tools_are_listed_with_their_arguments_and_grants() {
 fn check_counts_what_is_right() {
     let ended = host().run(&["check"]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{ended:?}");
+    let (counts, left) = ended.out.split_once('\n').unwrap();
     assert!(
-        ended.out.starts_with("ok: 2 grants, 1 tools, ") && ended.out.ends_with(" profiles\n"),
+        counts.starts_with("ok: 2 grants, 1 tool, ") && counts.ends_with(" profiles"),
+        "{ended:?}"
+    );
+    assert!(
+        left.starts_with("left to `boxmaker up`: where granted paths"),
         "{ended:?}"
     );
     let json = host().run(&["check", "--json"]).json();
@@ -132,6 +137,11 @@ fn check_counts_what_is_right() {
     );
     assert!(json["profiles"].as_u64().unwrap() >= 2);
     assert_eq!(json["errors"], serde_json::json!([]));
+    assert_eq!(json["unseen"], serde_json::json!([]));
+    assert_eq!(
+        json["left_to_up"],
+        serde_json::json!(["granted_paths", "as_without_root"])
+    );
 }
 
 #[test]
@@ -175,6 +185,76 @@ fn a_tool_without_its_profile_is_an_error_at_the_line_that_names_it() {
     );
     host.file("profiles/tools/mine.toml", "extends = \"tools/base\"\n");
     assert_eq!(host.run(&["check"]).status, 0);
+}
+
+#[test]
+fn a_program_or_user_that_is_not_there_is_an_error_at_the_line_that_names_it() {
+    let host = host();
+    host.file(
+        "tools/fs_read.toml",
+        &READ.replace("/usr/bin/cat", "/usr/bin/no-such"),
+    );
+    let user = NOTES.replace("mode", "as = \"nobody-at-all\"\nmode");
+    host.file("grants/notes.toml", &user);
+    let ended = host.run(&["check"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    for told in [
+        "grants/notes.toml:3: there is no user \"nobody-at-all\"; ",
+        "tools/fs_read.toml:4: program /usr/bin/no-such: ",
+    ] {
+        assert!(ended.out.contains(told), "{ended:?}");
+    }
+    // A listing says what the files say.
+    assert_eq!(host.run(&["tools"]).status, 0);
+    host.file(
+        "tools/fs_read.toml",
+        &READ.replace("/usr/bin/cat", "/etc/passwd"),
+    );
+    host.file("grants/notes.toml", &user.replace("nobody-at-all", "root"));
+    let json = host.run(&["check", "--json"]).json();
+    assert_eq!(json["errors"].as_array().unwrap().len(), 1, "{json}");
+    assert_eq!(json["errors"][0]["line"], 4);
+    host.file("tools/fs_read.toml", READ);
+    assert_eq!(host.run(&["check"]).status, 0);
+}
+
+#[test]
+fn one_of_boxmakers_own_programs_stands_beside_bxctl() {
+    let host = host();
+    host.file("tools/fs_read.toml", &READ.replace("/usr/bin/cat", "bxctl"));
+    assert_eq!(host.run(&["check"]).status, 0);
+    host.file(
+        "tools/fs_read.toml",
+        &READ.replace("/usr/bin/cat", "no-such"),
+    );
+    let ended = host.run(&["check"]);
+    let beside = std::path::Path::new(env!("CARGO_BIN_EXE_bxctl")).with_file_name("no-such");
+    assert!(
+        ended
+            .out
+            .contains(&format!("program {}: ", beside.display())),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_configuration_that_others_may_write_is_refused_with_the_way_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let host = host();
+    let grant = host.config().join("grants/notes.toml");
+    for command in ["check", "grants", "tools"] {
+        assert_eq!(host.run(&[command]).status, 0);
+        std::fs::set_permissions(&grant, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let ended = host.run(&[command]);
+        std::fs::set_permissions(&grant, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(ended.status, 2, "{ended:?}");
+        for told in [
+            "grants/notes.toml may be written by everybody",
+            "chmod go-w ",
+        ] {
+            assert!(ended.err.contains(told), "{ended:?}");
+        }
+    }
 }
 
 #[test]

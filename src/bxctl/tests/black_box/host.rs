@@ -33,6 +33,8 @@ impl Ended {
 
 impl Host {
     pub(crate) fn new() -> Self {
+        // Whatever it was: what a group may write is no configuration.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let directory = tempfile::tempdir().unwrap();
         for below in [
             "home/run/bxctl",

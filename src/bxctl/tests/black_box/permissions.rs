@@ -96,3 +96,26 @@ fn someone_outside_the_group_of_the_log_is_told_which_it_is() {
         "{inside:?}"
     );
 }
+
+#[test]
+fn a_program_that_may_not_be_looked_at_is_left_open_and_not_called_absent() {
+    let Some(host) = shared() else { return };
+    let closed = host.home().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+    let tool = format!(
+        "description = \"x\"\nkind = \"stdio\"\ncommand = [\"{}/program\"]\nprofile = \"tools/base\"\n\
+         side_effect = false\narguments = {{ type = \"object\" }}\n",
+        text(&closed)
+    );
+    host.file("tools/t.toml", &tool);
+    let told = as_stranger(&host, STRANGER, &["check"]);
+    assert_eq!(told.status, 0, "{told:?}");
+    assert!(
+        told.out.starts_with("not seen: tools/t.toml:3: program ") && told.out.contains("\nok: "),
+        "{told:?}"
+    );
+    let root = host.run(&["check"]);
+    assert_eq!(root.status, 1, "{root:?}");
+    assert!(root.out.starts_with("tools/t.toml:3: program "), "{root:?}");
+}

@@ -140,7 +140,7 @@ fn what_may_not_be_looked_at_is_not_said_to_be_absent() {
     let place = place();
     let closed = place.directory.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let missing = place.tool(&TOOL.replace('@', "closed/program"));
     assert!(missing.len() == 1 && missing[0].forbidden, "{missing:?}");
 }
