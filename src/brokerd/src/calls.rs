@@ -146,13 +146,20 @@ impl Broker {
             attempt += 1;
             let policy = self.policy();
             let now = self.now();
-            let view = match self.sessions().open(session) {
-                Some(known) => SessionView {
-                    taint: known.taint,
-                    untrusted: known.untrusted,
-                },
+            let (view, denied) = match self.sessions().open(session) {
+                Some(known) => {
+                    let view = SessionView {
+                        taint: known.taint,
+                        untrusted: known.untrusted,
+                    };
+                    (view, known.denied)
+                }
                 None => return Err(Unanswered::Error(unknown_session(session))),
             };
+            let ceiling = policy.config().session.denials.get();
+            if denied >= ceiling {
+                return Ok(Turn::Answered(self.used_up(request, id, ceiling)));
+            }
             let call = Call {
                 session,
                 id,
@@ -331,6 +338,22 @@ impl Broker {
         self.control.abort(ticket);
         let refusal = Refusal::after(reason, &prepared.record, &prepared.tool, owner, None);
         self.deny(call, refusal).map(Turn::Answered)
+    }
+
+    /// Refuses a call of a session that had `ceiling` calls refused. It is counted and has no record of its own, or a
+    /// caller that goes on would still fill the log.
+    fn used_up(&self, request: &ToolRequest, id: CallId, ceiling: u64) -> ToolResponse {
+        let (session, reason) = (&request.session, DenyReason::LimitReached);
+        let now = self.now();
+        let elapsed = self.elapsed();
+        self.denials().count(session, reason, elapsed, now);
+        self.sessions().denied(session, id, now);
+        ToolResponse::Denied {
+            reason,
+            detail: format!(
+                "this session had {ceiling} calls refused, and that is the most: none passes in it any more"
+            ),
+        }
     }
 
     /// Refuses a call. The answer is given only once the refusal is in the log, or counted for it.

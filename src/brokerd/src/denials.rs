@@ -52,6 +52,15 @@ struct Window {
     counted: Option<(u64, Timestamp, Timestamp)>,
 }
 
+impl Window {
+    fn add(&mut self, time: Timestamp) {
+        let (count, first) = self
+            .counted
+            .map_or((0, time), |(count, first, _)| (count, first));
+        self.counted = Some((count + 1, first, time));
+    }
+}
+
 /// The denials of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
@@ -86,11 +95,29 @@ impl Denials {
             window.own += 1;
             return Verdict::Record;
         }
-        let (count, first) = window
-            .counted
-            .map_or((0, time), |(count, first, _)| (count, first));
-        window.counted = Some((count + 1, first, time));
+        window.add(time);
         Verdict::Count
+    }
+
+    /// Takes a denial that never gets a record of its own, because its session had too many. The tools of such denials
+    /// are not told apart.
+    pub(crate) fn count(
+        &mut self,
+        session: &SessionId,
+        reason: DenyReason,
+        elapsed: Duration,
+        time: Timestamp,
+    ) {
+        self.end_windows(|window| elapsed.saturating_sub(window.since) >= WINDOW);
+        let kinds = self.sessions.entry(session.clone()).or_default();
+        let window = kinds
+            .entry((ANY_TOOL.to_owned(), reason))
+            .or_insert(Window {
+                since: elapsed,
+                own: OWN_RECORDS,
+                counted: None,
+            });
+        window.add(time);
     }
 
     /// What was counted in the minutes that have ended by `elapsed`.

@@ -38,7 +38,8 @@ pub(crate) struct Session {
     /// The highest call number that was used.
     pub(crate) last_call: CallId,
     calls: u64,
-    denied: u64,
+    /// How many calls were refused in it.
+    pub(crate) denied: u64,
     last: Timestamp,
 }
 

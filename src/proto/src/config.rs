@@ -1,6 +1,6 @@
 //! `config.toml` (formats.md section 4): the keys that this version enforces; any other is a load error.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,22 @@ impl Default for Restart {
     }
 }
 
+/// The ceilings of one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionCeilings {
+    /// After this many refused calls every further one is refused.
+    pub denials: NonZeroU64,
+}
+
+impl Default for SessionCeilings {
+    fn default() -> Self {
+        Self {
+            denials: NonZeroU64::MIN.saturating_add(999),
+        }
+    }
+}
+
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
 /// The owner's configuration.
@@ -87,6 +103,8 @@ pub struct Config {
     pub restart: Restart,
     /// How the owner is asked.
     pub approvals: Approvals,
+    /// The ceilings of one session.
+    pub session: SessionCeilings,
 }
 
 impl Default for Config {
@@ -97,6 +115,7 @@ impl Default for Config {
             cgroup: CgroupChoice::Auto,
             restart: Restart::default(),
             approvals: Approvals::default(),
+            session: SessionCeilings::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod approvals;
 mod calls;
+mod ceiling;
 mod clients;
 mod denials;
 mod restart;

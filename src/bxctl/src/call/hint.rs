@@ -24,7 +24,7 @@ pub(super) const fn way_out(reason: DenyReason) -> &'static str {
             "`bxctl sessions` shows the session's taint, which never falls; without --session a call has a new session"
         }
         DenyReason::LimitReached => {
-            "too many calls are in progress, of any session: try again when one has ended; `bxctl status` counts them"
+            "`bxctl status` counts the calls in progress, of any session: try again when one has ended; a session that had too many refused (`denials` in [session] of config.toml) takes none, a new one does"
         }
         DenyReason::UntrustedContext => {
             "the session has read untrusted text and the grant says after_untrusted = \"deny\"; a new session has read none"

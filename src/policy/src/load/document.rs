@@ -213,6 +213,9 @@ impl<'a> Document<'a> {
                     (Place::Config, "approvals") => {
                         self.refuse_words(Place::Approvals, inner, at, refused, errors);
                     }
+                    (Place::Config, "session") => {
+                        self.refuse_words(Place::Session, inner, at, refused, errors);
+                    }
                     (Place::Tool, "arguments") => {
                         self.refuse_words(Place::Schema, inner, at, refused, errors);
                     }
@@ -250,7 +253,7 @@ fn needs_table(place: Place, key: &str) -> bool {
     matches!(
         (place, key),
         (Place::Grant, "constraints")
-            | (Place::Config, "restart" | "approvals")
+            | (Place::Config, "restart" | "approvals" | "session")
             | (Place::Tool, "arguments" | "resources")
             | (Place::Schema, "properties")
     )

@@ -23,6 +23,8 @@ pub(super) enum Place {
     Restart,
     /// `[approvals]` of `config.toml`.
     Approvals,
+    /// `[session]` of `config.toml`.
+    Session,
 }
 
 /// What a word is in this version.
@@ -94,7 +96,7 @@ const fn later_value(
     }
 }
 
-use Place::{Approvals, Config, Constraints, Grant, Resources, Restart, Schema, Tool};
+use Place::{Approvals, Config, Constraints, Grant, Resources, Restart, Schema, Session, Tool};
 
 const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
 const SWITCH: &str = "write true or false";
@@ -105,6 +107,7 @@ const NO_UNTRUSTED_RULE: &str = "write \"allow\" or \"deny\"";
 const NO_NETWORK: &str = "remove it: tools have no network in this version";
 const NO_PROVENANCE: &str = "remove it: where a value comes from is not checked in this version";
 const NO_KEYWORD: &str = "remove it, and let the tool check the value itself";
+const NO_CEILING: &str = "remove it: `denials` is the only ceiling of a session in this version";
 const BACKOFF: &str = "write a time in quotes, such as \"100ms\"";
 const JITTER: &str = "write a number of percent, from 0 to 100";
 const DEFAULTS: &str = "remove it: the built-in values hold";
@@ -183,7 +186,7 @@ pub(super) const WORDS: &[Word] = &[
     optional(Config, "cgroup", "write \"auto\", \"v1\", \"v2\" or \"none\""),
     optional(Config, "restart", "write a table [restart] of times in quotes, such as \"100ms\", of at most a day, `jitter` from 0 to 100, and `give_up` of at least 1"),
     optional(Config, "approvals", "write a table [approvals]"),
-    later(Config, "session", "remove it: sessions have no ceilings in this version"),
+    optional(Config, "session", "write a table [session] with `denials` of at least 1"),
     later(Config, "audit", DEFAULTS),
     later(Config, "pool", "remove it: every launch is a cold one in this version"),
     later(Config, "model", "remove it: this version runs no model"),
@@ -201,6 +204,11 @@ pub(super) const WORDS: &[Word] = &[
 
     optional(Approvals, "expiry", "write a time in quotes, such as \"10m\", of at most a day"),
     later(Approvals, "batch", "remove it: every question is shown and answered alone in this version"),
+
+    optional(Session, "denials", "write after how many refused calls a session takes no more"),
+    later(Session, "calls", NO_CEILING),
+    later(Session, "cost", NO_CEILING),
+    later(Session, "spectrum", NO_CEILING),
 ];
 
 /// The words of one place that stand for a key as a whole.

@@ -261,6 +261,24 @@ fn restarts_are_stated_in_times_percent_and_a_count() {
 }
 
 #[test]
+fn a_session_has_a_ceiling_of_refused_calls() {
+    let read = |text: &str| {
+        let files = BTreeMap::from([("config.toml".to_owned(), text.into())]);
+        let policy = Policy::load(&files, 1).unwrap();
+        policy.config().session.denials.get()
+    };
+    assert_eq!((read("session.denials = 1"), read("")), (1, 1000));
+    for (line, told) in [
+        ("session.denials = 0", "2: `session`: invalid value"),
+        ("session.denials = \"5\"", "2: `session`: invalid type"),
+        ("session.denied = 5", "2: unknown key `session.denied`"),
+        ("session = 5", "2: `session` is no table"),
+    ] {
+        expect("config.toml", &format!("\n{line}\n"), &[told]);
+    }
+}
+
+#[test]
 fn unknown_words_and_duplicates_are_errors() {
     let base = "tool = \"read\"\nmode = \"auto\"\nmax_taint = \"private\"\n";
     expect(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::config::{Approvals, CgroupChoice, Config, Restart};
+use proto::config::{Approvals, CgroupChoice, Config, Restart, SessionCeilings};
 use proto::grant::{AfterUntrusted, Constraints, Grant, Mode};
 use proto::profile::{LimitsFile, ProfileFile};
 use proto::tool::{Resource, ResultKind, Schema, SchemaType, ToolFile, ToolKind};
@@ -195,6 +195,9 @@ fn a_configuration_that_states_every_key_is_its_fixture() {
         approvals: Approvals {
             expiry: Duration::from_secs(90),
         },
+        session: SessionCeilings {
+            denials: 50.try_into().unwrap(),
+        },
     };
     assert_eq!(read::<Config>("config/every_key.toml"), config);
 }
@@ -214,6 +217,9 @@ fn an_empty_configuration_gets_the_defaults() {
         },
         approvals: Approvals {
             expiry: Duration::from_secs(600),
+        },
+        session: SessionCeilings {
+            denials: 1000.try_into().unwrap(),
         },
     };
     assert_eq!(read::<Config>("config/few_keys.toml"), config);
@@ -242,7 +248,7 @@ fn every_table_of_an_owners_file_refuses_an_unknown_key() {
         (
             "config/every_key.toml",
             refusal::<Config>,
-            &["", "[restart]", "[approvals]"],
+            &["", "[restart]", "[approvals]", "[session]"],
         ),
     ];
     for (name, refused, tables) in cases {
@@ -312,7 +318,7 @@ fn words_of_the_format_that_nothing_enforces_yet_are_no_values() {
     for table in [
         "[restart]\noften = true",
         "[approvals]\nbatch = 8",
-        "[session]",
+        "[session]\ncalls = 3",
         "[audit]",
         "[pool]",
         "[model]",
