@@ -33,6 +33,8 @@ impl Place {
     /// Root's configuration with a grant for `files/notes`, which holds a file, and a copy of the program that anyone can
     /// reach.
     fn new() -> Self {
+        // Whatever it was: what a group may write is no configuration.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         // Not below /tmp: that is each sandbox's own scratch directory.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let place = Self { directory };

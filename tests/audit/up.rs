@@ -13,6 +13,8 @@ use crate::log::{Files, Home, hash, stored};
 
 /// The supervisor of this home.
 pub(crate) fn up(home: &Home) -> Command {
+    // Whatever it was: what a group may write is no configuration.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // A configuration that grants nothing.
     let config = home.home().with_file_name("config");
     fs::create_dir_all(&config).unwrap();

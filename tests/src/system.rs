@@ -54,6 +54,8 @@ impl Home {
     /// A directory cannot be made, or a binary is not built.
     #[must_use]
     pub fn new(brokerd: Brokerd) -> Self {
+        // Whatever it was: what a group may write is no configuration.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         // Not below /tmp: that is each sandbox's own scratch directory.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();

@@ -20,9 +20,13 @@ use ipc::{Files, FilesError};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, Mode, SealFlags};
 
-fn put(directory: &Path, name: &str, bytes: &[u8]) {
-    // Whatever it was: what a group may write is no configuration.
+/// A new directory, of which nothing is writable by a group, whatever the umask was.
+fn directory() -> tempfile::TempDir {
     rustix::process::umask(Mode::from_raw_mode(0o022));
+    tempfile::tempdir().unwrap()
+}
+
+fn put(directory: &Path, name: &str, bytes: &[u8]) {
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
@@ -34,7 +38,7 @@ fn names(files: &Files) -> Vec<&str> {
 
 #[test]
 fn the_files_of_a_configuration_are_read_and_what_is_put_aside_is_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     for name in [
         "config.toml",
         "grants/a.toml",
@@ -90,7 +94,7 @@ fn what_looks_like_rules_and_would_be_read_by_nobody_is_an_error_with_the_way_ou
         ("deny.toml", "config.toml", "move it to grants/"),
         ("Config.toml", "config.toml", "move it"),
     ] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         put(directory.path(), "grants/a.toml", b"");
         assert!(Files::read(directory.path()).is_ok());
         put(directory.path(), name, b"");
@@ -118,7 +122,7 @@ fn what_others_may_write_is_no_configuration() {
         "profiles/tools",
         "profiles/tools/b.toml",
     ] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         for file in [
             "config.toml",
             "grants/a.toml",
@@ -160,7 +164,7 @@ fn what_belongs_to_somebody_else_is_no_configuration() {
         return;
     }
     for name in ["", "config.toml", "grants", "grants/a.toml"] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         put(directory.path(), "config.toml", b"");
         put(directory.path(), "grants/a.toml", b"");
         let path = directory.path().join(name);
@@ -191,7 +195,7 @@ fn mode(path: &Path, mode: u32) {
 
 #[test]
 fn an_empty_configuration_is_one_and_a_missing_one_is_an_error() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     assert_eq!(Files::read(directory.path()).unwrap(), Files::default());
     let missing = directory.path().join("nowhere");
     let error = Files::read(&missing).unwrap_err();
@@ -203,7 +207,7 @@ fn an_empty_configuration_is_one_and_a_missing_one_is_an_error() {
 
 #[test]
 fn a_fifo_is_refused_without_waiting_for_a_writer() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     put(directory.path(), "grants/a.toml", b"");
     assert!(Files::read(directory.path()).is_ok());
     let fifo = directory.path().join("grants/x.toml");
@@ -228,7 +232,7 @@ fn a_fifo_is_refused_without_waiting_for_a_writer() {
 
 #[test]
 fn a_directory_in_the_place_of_a_file_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     fs::create_dir_all(directory.path().join("tools/x.toml")).unwrap();
     let error = Files::read(directory.path()).unwrap_err();
     assert!(matches!(error, FilesError::Kind { .. }), "{error}");
@@ -241,7 +245,7 @@ fn a_directory_in_the_place_of_a_file_is_refused() {
 
 #[test]
 fn the_way_out_of_what_cannot_be_read_is_the_one_for_its_cause() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     let missing = Files::read(&directory.path().join("nowhere")).unwrap_err();
     assert!(
         !missing.is_forbidden() && missing.way_out().contains("--config DIR"),
@@ -265,7 +269,7 @@ fn the_way_out_of_what_cannot_be_read_is_the_one_for_its_cause() {
 
 #[test]
 fn a_file_may_have_a_mebibyte_and_not_a_byte_more() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     let longest = vec![b'#'; usize::try_from(MAX_FILE).unwrap()];
     put(directory.path(), "grants/a.toml", &longest);
     assert_eq!(
@@ -287,7 +291,7 @@ fn a_file_may_have_a_mebibyte_and_not_a_byte_more() {
 #[test]
 fn a_name_that_is_no_plain_utf_8_is_refused() {
     for bad in [&b"caf\xe9.toml"[..], b"a\nb.toml", b"a\x1b[2J.toml"] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         put(directory.path(), "grants/caf\u{e9}.toml", b"");
         assert_eq!(
             names(&Files::read(directory.path()).unwrap()),
@@ -307,7 +311,7 @@ fn a_name_that_is_no_plain_utf_8_is_refused() {
 #[test]
 fn a_link_is_followed_and_one_that_leads_nowhere_is_an_error() {
     for name in ["config.toml", "grants/a.toml", "grants", "profiles"] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         let place = directory.path().join(name);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         symlink(directory.path().join("elsewhere"), &place).unwrap();
@@ -317,7 +321,7 @@ fn a_link_is_followed_and_one_that_leads_nowhere_is_an_error() {
             "{name}: {error}"
         );
     }
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     put(directory.path(), "store/a.toml", b"linked");
     symlink("store", directory.path().join("grants")).unwrap();
     symlink("store/a.toml", directory.path().join("config.toml")).unwrap();
