@@ -138,6 +138,10 @@ fn check(place: &Place, screen: &Screen, json: bool) -> Result<Done, Failure> {
         screen.json(&verdict)?;
     } else {
         screen.print(&verdict.text())?;
+        if verdict.ok {
+            // Which configuration it was: a plain user's own, or the host's.
+            screen.print(&format!("checked: {}\n", place.config.display()))?;
+        }
     }
     Ok(if verdict.ok {
         Done::Well

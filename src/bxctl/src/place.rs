@@ -12,8 +12,10 @@ pub fn choose(home: Option<PathBuf>, config: Option<PathBuf>) -> Place {
     let environment = |name: &str| std::env::var_os(name);
     let own = match rustix::process::geteuid().is_root() {
         true => None,
-        // A user who runs no boxmaker may still be let in to the host's.
-        false => Place::of_user(environment).filter(|place| place.home.exists()),
+        // A user who has no boxmaker may still be let in to the host's.
+        false => {
+            Place::of_user(environment).filter(|place| place.home.exists() || place.config.exists())
+        }
     };
     own.unwrap_or_else(Place::of_host)
         .unless_named(home, config, environment)

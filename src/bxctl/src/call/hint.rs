@@ -7,11 +7,11 @@ use proto::DenyReason;
 pub(super) const fn way_out(reason: DenyReason) -> &'static str {
     match reason {
         DenyReason::UnknownTool => {
-            "`bxctl tools` lists the tools; a tool is a file in tools/ of the configuration"
+            "`bxctl tools` lists the tools; a tool is a file in tools/ of the configuration, and a new one counts once `boxmaker up` is started again"
         }
         DenyReason::BadArguments => "`bxctl tools` shows what arguments the tool takes",
         DenyReason::NoGrant => {
-            "`bxctl grants` shows what is granted; a grant is a file in grants/ of the configuration"
+            "`bxctl grants` shows what is granted; a grant is a file in grants/ of the configuration, and a change counts once `boxmaker up` is started again"
         }
         DenyReason::GrantExpired => {
             "`bxctl grants` shows when grants expire; `expires` stands in the grant's file"
@@ -37,7 +37,7 @@ pub(super) const fn way_out(reason: DenyReason) -> &'static str {
             "the path leads out of what is granted: look where its links lead, and at `bxctl grants`"
         }
         DenyReason::ConfinementTooWeak => {
-            "`bxctl audit show --json` names the gaps of the record; the grant's `confinement` or `waive` in config.toml decides what will do"
+            "`boxmaker doctor` says what this host lacks and how to get it; if less will do, write confinement = \"partial\" above [constraints] in the grant's file"
         }
         DenyReason::LaunchFailed => {
             "`bxctl audit show --json` has the step that failed; `bxctl check` looks at the tool's profile and program, `boxmaker explain TOOL` prints the sandbox that was meant"

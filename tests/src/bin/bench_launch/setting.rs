@@ -86,6 +86,11 @@ fn configure(directory: &Path, waive: &[Layer]) -> Outcome<BTreeMap<String, Vec<
         fs::create_dir_all(directory.join("config").join(to))?;
         for entry in fs::read_dir(examples.join(from))? {
             let path = entry?.path();
+            // Of the tools to copy, those that the demo uses: others have profiles of their own.
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            if from == "tools" && !["fs_read", "fs_list", "fs_write"].contains(&name.as_ref()) {
+                continue;
+            }
             let text = fs::read_to_string(&path)?.replace("@FILES@", &own);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = format!("{to}/{name}");
@@ -99,7 +104,9 @@ fn configure(directory: &Path, waive: &[Layer]) -> Outcome<BTreeMap<String, Vec<
 /// The directories that the grants name, with one note, all of it closed to everybody but the owner.
 fn fill(files: &Path) -> Outcome<()> {
     let mut all = vec![files.to_owned()];
-    for name in ["notes", "inbox", "vault", "scripts", "out"] {
+    for name in [
+        "notes", "inbox", "vault", "scripts", "strict", "letters", "out",
+    ] {
         fs::create_dir(files.join(name))?;
         all.push(files.join(name));
     }
