@@ -298,14 +298,17 @@ impl Home {
     /// The processes in this home's cgroups, and how many groups there are.
     #[must_use]
     pub fn in_cgroups(&self) -> (Vec<u32>, usize) {
+        in_cgroups(&format!("boxmaker-{}", self.name()))
+    }
+
+    /// What tells the cgroups of this home from those of others.
+    fn name(&self) -> String {
         let canonical = fs::canonicalize(self.home()).unwrap_or_default();
         let hash = Sha256::digest(canonical.as_os_str().as_encoded_bytes());
-        let hex: String = hash
-            .iter()
+        hash.iter()
             .take(4)
             .map(|byte| format!("{byte:02x}"))
-            .collect();
-        in_cgroups(&format!("boxmaker-{hex}"))
+            .collect()
     }
 }
 
@@ -315,5 +318,7 @@ impl Drop for Home {
             // What stays mounted keeps its directory from being removed, and nothing else.
             let _ = unmount(&*path, UnmountFlags::DETACH);
         }
+        // A supervisor that was killed leaves its groups to the next start of its home, and there is none.
+        let _ = Backend::detect(CgroupChoice::Auto, &self.name()).and_then(|found| found.clean());
     }
 }
