@@ -25,7 +25,7 @@ demo: binaries
 
 # The log is kept to say at the end what was skipped and why, which a test that passes would not show.
 test: binaries
-	$(CARGO) test --workspace -- --show-output 2>&1 | tee $(TARGET)/test.log
+	$(CARGO) test --workspace --no-fail-fast -- --show-output 2>&1 | tee $(TARGET)/test.log
 	@if grep -hE '^skipped' $(TARGET)/test.log | sort -u > $(TARGET)/skipped.log; then \
 	    echo; echo "$$(wc -l < $(TARGET)/skipped.log) skipped, the rest passed:"; cat $(TARGET)/skipped.log; \
 	else \

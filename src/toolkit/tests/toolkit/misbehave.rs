@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 
 use crate::run::{How, MISBEHAVE, NOBODY, binary, directory, give, names, pid, root};
 
+/// How long, in milliseconds, a process lives that a failing test leaves behind: it holds the test's standard error open,
+/// and whoever reads that waits for it.
+const LEFT_BEHIND: u64 = 60_000;
+
 fn misbehave(arguments: &Value, how: &How) -> Vec<Value> {
     let out = binary(MISBEHAVE, &[], arguments.to_string().as_bytes(), how).result();
     out.lines()
@@ -152,7 +156,7 @@ fn a_process_that_ignores_sigterm_lives_on_and_one_that_sleeps_does_not() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let arguments = json!({"acts": [act], "ms": 3_600_000});
+        let arguments = json!({"acts": [act], "ms": LEFT_BEHIND});
         child
             .stdin
             .take()
@@ -192,7 +196,11 @@ fn an_orphan_outlives_its_parent_in_a_session_of_its_own() {
         .stdin
         .take()
         .unwrap()
-        .write_all(br#"{"acts":["orphan"]}"#)
+        .write_all(
+            json!({"acts": ["orphan"], "ms": LEFT_BEHIND})
+                .to_string()
+                .as_bytes(),
+        )
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap())
