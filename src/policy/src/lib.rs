@@ -55,6 +55,7 @@ mod decide;
 mod denial;
 mod labels;
 mod load;
+mod nearest;
 mod paths;
 mod permit;
 mod policy;
@@ -64,7 +65,8 @@ mod tests;
 
 pub use decide::{Decided, Decision, Question, SessionView, decide};
 pub use denial::Denial;
-pub use load::{LoadError, line_of};
+pub use load::{LoadError, line_of, profile_file};
+pub use nearest::nearest;
 pub use paths::{Binding, BindingAccess, GrantedPath};
 pub use permit::{Permit, permit};
 pub use policy::{GrantEntry, Policy, Tool};

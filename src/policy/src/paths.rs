@@ -12,6 +12,10 @@ const KERNEL_TREES: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// The most bytes of a path, the terminating NUL of `PATH_MAX` not counted (path_resolution(7)).
 const MAX_BYTES: usize = 4095;
 
+/// Characters by which shells say "any". A name may hold them, but who grants or denies such a name means the pattern,
+/// and would get a rule that matches nothing.
+const PATTERN_SIGNS: [char; 3] = ['*', '?', '['];
+
 /// What a granted path, or a path in a call, is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindingAccess {
@@ -66,7 +70,7 @@ impl GrantedPath {
         &self.path
     }
 
-    /// Reads `read:PATH` or `write:PATH`.
+    /// Reads `read:PATH` or `write:PATH`. No sign of a pattern stands in it, deny grants included.
     pub(crate) fn parse(text: &str) -> Result<Self, PathRule> {
         let (access, path) = match text.split_once(':') {
             Some(("read", path)) => (BindingAccess::Read, path),
@@ -79,6 +83,9 @@ impl GrantedPath {
         }
         if path.chars().any(char::is_control) {
             return Err(PathRule::Control);
+        }
+        if let Some(sign) = path.chars().find(|sign| PATTERN_SIGNS.contains(sign)) {
+            return Err(PathRule::Pattern(sign));
         }
         kernel_tree(path)?;
         Ok(Self {
@@ -133,6 +140,51 @@ pub(crate) enum PathRule {
     Relative,
     #[error("a path must not lie in {0}")]
     KernelTree(&'static str),
+    #[error(
+        "a granted path is a plain prefix: it holds everything below it, and `{0}` stands for nothing else"
+    )]
+    Pattern(char),
+}
+
+/// What to write instead of the entry `text` of a grant's paths, which breaks `rule`.
+pub(crate) fn way_out(text: &str, rule: PathRule) -> String {
+    let (access, path) = match text.split_once(':') {
+        Some((access @ ("read" | "write"), path)) => (access, path),
+        _ => ("read", text),
+    };
+    match rule {
+        PathRule::Prefix if text.starts_with('/') => {
+            format!("write \"read:{text}\" to let it be read, \"write:{text}\" to let it be written")
+        }
+        PathRule::Prefix if text.contains(":/") => {
+            "write an entry that begins with `read:` for what may be read, and one with `write:` for what may be written"
+                .to_owned()
+        }
+        PathRule::Relative if path.starts_with(['~', '$']) => {
+            format!("write the directory out, such as \"{access}:/home/ann/notes\"")
+        }
+        PathRule::TrailingSlash => format!("write \"{access}:{}\"", path.trim_end_matches('/')),
+        PathRule::DoubleSlash => "write one `/`".to_owned(),
+        PathRule::Current | PathRule::Parent => "write the path that it leads to".to_owned(),
+        PathRule::KernelTree(_) => {
+            "remove it: what the kernel shows there depends on who looks, so no tool gets it".to_owned()
+        }
+        PathRule::Pattern(_) => match before_stars(path) {
+            Some(above) => format!("write \"{access}:{above}\""),
+            None => "write each path in full, as an entry of its own, or the directory that holds them all".to_owned(),
+        },
+        _ => "write it as \"read:/srv/notes\" or \"write:/srv/notes\"".to_owned(),
+    }
+}
+
+/// What lies above the components of stars that `path` ends in, if no other sign of a pattern stands in it.
+fn before_stars(path: &str) -> Option<&str> {
+    let mut above = path;
+    while let Some((before, "*" | "**")) = above.rsplit_once('/') {
+        above = before;
+    }
+    let plain = above.starts_with('/') && !above.contains(PATTERN_SIGNS);
+    plain.then_some(above)
 }
 
 /// Checks that `path`, absolute or relative, is written in the one way that paths are written.
@@ -242,6 +294,10 @@ mod tests {
             ("read:/srv/\0", Err(R::Nul)),
             ("read:/srv/a\nb", Err(R::Control)),
             ("read:/srv/a\u{85}b", Err(R::Control)),
+            ("read:/srv/*", Err(R::Pattern('*'))),
+            ("read:/srv/note?", Err(R::Pattern('?'))),
+            ("read:/srv/[ab]", Err(R::Pattern('['))),
+            ("read:/srv/]{a,b}!", Ok(())),
             ("read:/proc", Err(R::KernelTree("/proc"))),
             ("read:/proc/self/root", Err(R::KernelTree("/proc"))),
             ("write:/sys/fs/cgroup", Err(R::KernelTree("/sys"))),

@@ -198,6 +198,11 @@ impl Policy {
         self.hashes.clone()
     }
 
+    /// What decides about each tool, by its name.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
     pub(crate) fn entry(&self, tool: &str) -> Option<&Entry> {
         self.entries.get(tool)
     }

@@ -2,12 +2,12 @@
 //! it stands in, and then merged with what it extends.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
+use policy::LoadError;
 use proto::profile::ProfileFile;
 
 use super::values::{self, Wrong};
-use super::{Limits, Profile, ProfileError};
+use super::{Limits, Profile};
 use crate::plan::Namespace;
 use crate::seccomp;
 
@@ -25,15 +25,18 @@ const BUILT_IN: &[(&str, &str)] = &[
 /// One file, checked by itself.
 struct Checked {
     path: String,
-    text: String,
+    bytes: Vec<u8>,
     file: ProfileFile,
+    /// Whether every value of it is right; if not, it is there to be extended, and nothing that is merged of it counts.
+    sound: bool,
 }
 
 impl Checked {
-    fn error(&self, needle: &str, wrong: Wrong) -> ProfileError {
-        ProfileError {
+    /// An error at the deepest part of `key` that the file holds.
+    fn error(&self, key: &[&str], wrong: Wrong) -> LoadError {
+        LoadError {
             file: self.path.clone(),
-            line: line_of(&self.text, needle),
+            line: policy::line_of(&self.bytes, key),
             rule: wrong.rule,
             fix: wrong.fix,
         }
@@ -43,7 +46,7 @@ impl Checked {
 /// Loads everything; see [`super::Profiles::load`].
 pub(super) fn load(
     files: &BTreeMap<String, Vec<u8>>,
-) -> Result<BTreeMap<String, Profile>, Vec<ProfileError>> {
+) -> Result<BTreeMap<String, Profile>, Vec<LoadError>> {
     let mut sources: BTreeMap<String, (String, Vec<u8>)> = BUILT_IN
         .iter()
         .map(|(name, text)| {
@@ -62,23 +65,28 @@ pub(super) fn load(
     let mut errors = Vec::new();
     let mut checked = BTreeMap::new();
     for (name, (path, bytes)) in sources {
-        match read(&path, bytes) {
-            Ok(one) => {
-                check(&name, &one, &mut errors);
-                checked.insert(name, one);
-            }
-            Err(error) => errors.push(error),
-        }
+        let before = errors.len();
+        let (file, wrong) = policy::profile_file(&path, &bytes);
+        errors.extend(wrong);
+        let mut one = Checked {
+            path,
+            bytes,
+            // A file that cannot be read at all may still be meant where another one extends it.
+            file: file.unwrap_or_default(),
+            sound: true,
+        };
+        check(&name, &one, &mut errors);
+        one.sound = errors.len() == before;
+        checked.insert(name, one);
     }
     let mut profiles = BTreeMap::new();
-    if errors.is_empty() {
-        for (name, own) in &checked {
-            match resolve(name, own, &checked) {
-                Ok(profile) => {
-                    profiles.insert(name.clone(), profile);
-                }
-                Err(error) => errors.push(error),
+    for (name, own) in &checked {
+        match resolve(name, own, &checked) {
+            Ok(Some(profile)) => {
+                profiles.insert(name.clone(), profile);
             }
+            Ok(None) => {}
+            Err(error) => errors.push(error),
         }
     }
     if errors.is_empty() {
@@ -89,85 +97,72 @@ pub(super) fn load(
     Err(errors)
 }
 
-fn read(path: &str, bytes: Vec<u8>) -> Result<Checked, ProfileError> {
-    let error = |line, rule: String| ProfileError {
-        file: path.to_owned(),
-        line,
-        rule,
-        fix: "docs/formats.md lists the keys of a profile".to_owned(),
-    };
-    let text = String::from_utf8(bytes).map_err(|_| error(None, "it is not UTF-8".to_owned()))?;
-    let file = toml::from_str(&text).map_err(|wrong| {
-        let line = wrong
-            .span()
-            .map(|Range { start, .. }| line_at(&text, start));
-        error(line, wrong.message().replace('\n', " "))
-    })?;
-    Ok(Checked {
-        path: path.to_owned(),
-        text,
-        file,
-    })
-}
-
 /// Every value of one file.
-fn check(name: &str, one: &Checked, errors: &mut Vec<ProfileError>) {
+fn check(name: &str, one: &Checked, errors: &mut Vec<LoadError>) {
     let file = &one.file;
-    let mut note = |needle: &str, result: Result<(), Wrong>| {
+    let mut note = |key: &[&str], result: Result<(), Wrong>| {
         if let Err(wrong) = result {
-            errors.push(one.error(needle, wrong));
+            errors.push(one.error(key, wrong));
         }
     };
-    note("", values::name(name));
-    for text in file.namespaces.iter().flatten() {
-        note(text, values::namespace(text).map(drop));
-    }
-    for path in file.view.iter().flatten() {
-        note(path, values::view(path));
-    }
-    for pattern in file.exec.iter().flatten() {
-        note(pattern, values::exec(pattern));
-    }
+    note(&[], values::name(name));
+    let mut each =
+        |key: &str, list: &Option<Vec<String>>, rule: &dyn Fn(&str) -> Result<(), Wrong>| {
+            for (place, text) in list.iter().flatten().enumerate() {
+                note(&[key, &place.to_string()], rule(text));
+            }
+        };
+    each("namespaces", &file.namespaces, &|text| {
+        values::namespace(text).map(drop)
+    });
+    each("view", &file.view, &values::view);
+    each("exec", &file.exec, &values::exec);
+    let known = seccomp::names();
+    each("seccomp", &file.seccomp, &|set| {
+        values::one_of(set, &known, "system call set")
+    });
     for (key, value) in file.env.iter().flatten() {
-        note(key, values::variable(key, value));
+        note(&["env", key], values::variable(key, value));
     }
-    for set in file.seccomp.iter().flatten() {
-        let known = seccomp::names();
-        note(set, values::one_of(set, &known, "system call set"));
-    }
-    if let Err((key, wrong)) = values::limits(&file.limits, Limits::DEFAULT) {
-        note(key, Err(wrong));
+    for (key, wrong) in values::limits(&file.limits, Limits::DEFAULT).1 {
+        note(&["limits", key], Err(wrong));
     }
 }
 
-/// Merges a profile with what it extends, the farthest ancestor first.
+/// Merges a profile with what it extends, the farthest ancestor first. None if one of them is not sound.
 fn resolve(
     name: &str,
     own: &Checked,
     checked: &BTreeMap<String, Checked>,
-) -> Result<Profile, ProfileError> {
+) -> Result<Option<Profile>, LoadError> {
     let mut line: Vec<(&str, &Checked)> = vec![(name, own)];
     let mut last = own;
     while let Some(parent) = &last.file.extends {
         let Some((parent, next)) = checked.get_key_value(parent) else {
-            let known: Vec<_> = checked.keys().map(String::as_str).collect();
+            let extends_it = |known: &str| line.iter().any(|(name, _)| *name == known);
+            let known = checked.keys().map(String::as_str);
+            let known: Vec<_> = known.filter(|known| !extends_it(known)).collect();
             let wrong = values::one_of(parent, &known, "profile").err();
-            return Err(last.error("extends", wrong.unwrap_or_default()));
+            return Err(last.error(&["extends"], wrong.unwrap_or_default()));
         };
         if line.iter().any(|(seen, _)| seen == parent) {
             let wrong = Wrong {
                 rule: format!("extends goes in a circle by way of {parent:?}"),
                 fix: "give this profile another name, or extend another one".to_owned(),
             };
-            return Err(last.error("extends", wrong));
+            return Err(last.error(&["extends"], wrong));
         }
         line.push((parent, next));
         last = next;
     }
-    merge(name, &line).map_err(|(key, wrong)| own.error(key, wrong))
+    if line.iter().any(|(_, one)| !one.sound) {
+        return Ok(None);
+    }
+    let merged = merge(name, &line).map_err(|wrong| own.error(&["seccomp"], wrong))?;
+    Ok(Some(merged))
 }
 
-fn merge(name: &str, line: &[(&str, &Checked)]) -> Result<Profile, (&'static str, Wrong)> {
+fn merge(name: &str, line: &[(&str, &Checked)]) -> Result<Profile, Wrong> {
     let mut limits = Limits::DEFAULT;
     let mut namespaces: Option<Vec<Namespace>> = None;
     let (mut view, mut exec, mut seccomp) = (Vec::new(), Vec::new(), Vec::new());
@@ -186,14 +181,15 @@ fn merge(name: &str, line: &[(&str, &Checked)]) -> Result<Profile, (&'static str
         add(&mut exec, file.exec.as_deref());
         add(&mut seccomp, file.seccomp.as_deref());
         env.extend(file.env.clone().unwrap_or_default());
-        limits = values::limits(&file.limits, limits)?;
+        // Each file's own were checked by themselves, and no limit depends on another.
+        limits = values::limits(&file.limits, limits).0;
     }
     if seccomp.is_empty() {
         let wrong = Wrong {
             rule: "no system call set is named, so nothing could run".to_owned(),
             fix: "say seccomp = [\"base\"], or extend a profile that does".to_owned(),
         };
-        return Err(("seccomp", wrong));
+        return Err(wrong);
     }
     let mut namespaces =
         namespaces.unwrap_or_else(|| values::NAMESPACES.map(|(_, one)| one).to_vec());
@@ -217,19 +213,4 @@ fn add(list: &mut Vec<String>, more: Option<&[String]>) {
             list.push(item.clone());
         }
     }
-}
-
-/// The line on which a byte stands, from 1.
-fn line_at(text: &str, byte: usize) -> usize {
-    let before = text.get(..byte).unwrap_or(text);
-    before.matches('\n').count() + 1
-}
-
-/// The first line that holds a value, outside comments as far as that can be told without parsing again.
-fn line_of(text: &str, needle: &str) -> Option<usize> {
-    if needle.is_empty() {
-        return None;
-    }
-    let holds = |line: &str| !line.trim_start().starts_with('#') && line.contains(needle);
-    text.lines().position(holds).map(|line| line + 1)
 }

@@ -5,37 +5,13 @@ mod load;
 mod values;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
+
+use policy::LoadError;
 
 use crate::plan::Namespace;
 
 pub(crate) use values::is_below;
-
-/// A mistake in a profile.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProfileError {
-    /// The file, by its path below the configuration directory.
-    pub file: String,
-    /// The line, from 1, where it can be told.
-    pub line: Option<usize>,
-    /// The rule that is broken, naming the thing that breaks it.
-    pub rule: String,
-    /// The way out.
-    pub fix: String,
-}
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}; {}", self.rule, self.fix)
-    }
-}
-
-impl std::error::Error for ProfileError {}
 
 /// One profile, checked and with everything it extends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +82,7 @@ impl Profiles {
     ///
     /// # Errors
     /// Every mistake in every file, ordered by file and line. Nothing is loaded in part.
-    pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Vec<ProfileError>> {
+    pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Vec<LoadError>> {
         load::load(files).map(Self)
     }
 

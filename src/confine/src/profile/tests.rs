@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn load(files: &[(&str, &str)]) -> Result<Profiles, Vec<ProfileError>> {
+fn load(files: &[(&str, &str)]) -> Result<Profiles, Vec<LoadError>> {
     let files = files
         .iter()
         .map(|(name, text)| (format!("profiles/{name}.toml"), text.as_bytes().to_vec()))
@@ -11,7 +11,7 @@ fn load(files: &[(&str, &str)]) -> Result<Profiles, Vec<ProfileError>> {
 }
 
 /// The one error that a profile gives.
-fn error(text: &str) -> ProfileError {
+fn error(text: &str) -> LoadError {
     let mut errors = load(&[("tools/x", text)]).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
     errors.remove(0)
@@ -120,7 +120,7 @@ fn circles_and_unknown_parents_are_errors() {
     assert!(own[0].rule.contains("circle"), "{own:?}");
     assert_eq!(
         error("extends = 'tools/bas'").to_string(),
-        "profiles/tools/x.toml:1: there is no profile \"tools/bas\"; name one of roles/brokerd, tools/base, tools/x"
+        "profiles/tools/x.toml:1: there is no profile \"tools/bas\"; did you mean \"tools/base\"? name one of roles/brokerd, tools/base"
     );
 }
 
@@ -132,7 +132,7 @@ fn unknown_keys_sets_and_namespaces_are_errors_with_their_line() {
     let set = error("seccomp = [\n 'base',\n 'bass',\n]");
     assert_eq!(
         (set.line, set.fix.as_str()),
-        (Some(3), "name one of base, serve")
+        (Some(3), "did you mean \"base\"? name one of base, serve")
     );
     let namespace = error("seccomp = ['base']\nnamespaces = ['time']");
     assert_eq!(namespace.rule, "\"time\" is no namespace");
@@ -141,7 +141,107 @@ fn unknown_keys_sets_and_namespaces_are_errors_with_their_line() {
     let files = BTreeMap::from([("profiles/x.toml".to_owned(), vec![0xff])]);
     assert_eq!(
         Profiles::load(&files).unwrap_err()[0].rule,
-        "it is not UTF-8"
+        "the file is not UTF-8"
+    );
+}
+
+#[test]
+fn each_kind_of_mistake_is_told_in_full() {
+    let keys = "the keys here are extends, namespaces, view, exec, env, seccomp, limits";
+    for (line, want) in [
+        (
+            "veiw = ['/usr']",
+            format!("unknown key `veiw`; did you mean `view`? {keys}"),
+        ),
+        ("colour = 1", format!("unknown key `colour`; remove it; {keys}")),
+        (
+            "seccomp = ['serve']",
+            "not TOML: `seccomp` stands twice in one table; keep one of the two".to_owned(),
+        ),
+        (
+            "view = '/usr'",
+            "`view`: invalid type: string \"/usr\", expected a list; write a list of absolute paths, such as [\"/usr\", \"/etc/ssl\"]".to_owned(),
+        ),
+        (
+            "memory = '1G'",
+            "`memory` belongs in [limits]; write it below a line [limits], or as `limits.memory`".to_owned(),
+        ),
+        (
+            "timeout = '3s'",
+            "`timeout` is a key of a tool, tools/<name>.toml, not of a profile, profiles/<name>.toml; remove it, or write it in a tool, tools/<name>.toml".to_owned(),
+        ),
+        (
+            "limits.memory = 512",
+            "`limits.memory`: invalid type: integer `512`, expected a text in quotes; write a size in quotes, such as \"512M\"".to_owned(),
+        ),
+        (
+            "limits.pids = 1",
+            "`limits.pids`: 1 is too little for anything to run; write at least 2".to_owned(),
+        ),
+        (
+            "limits.swap = '1G'",
+            "unknown key `limits.swap`; remove it; the keys here are memory, pids, cpu, files, wall, scratch".to_owned(),
+        ),
+        (
+            "env.wall = '3s'",
+            "`env.wall` belongs in [limits]; move it below a line [limits]".to_owned(),
+        ),
+        (
+            "env.extends = 'tools/base'",
+            "`env.extends` is a key of a profile, profiles/<name>.toml, not of env; write it as `extends`, outside of env".to_owned(),
+        ),
+        (
+            "env.X = 1",
+            "`env.X`: invalid type: integer `1`, expected a text in quotes; write a text in quotes".to_owned(),
+        ),
+        (
+            "extends = 'tools/none'",
+            "there is no profile \"tools/none\"; name one of roles/brokerd, tools/base".to_owned(),
+        ),
+    ] {
+        let told = error(&format!("seccomp = ['base']\n{line}\n")).to_string();
+        assert_eq!(told, format!("profiles/tools/x.toml:2: {want}"));
+    }
+    let slipped = error("[limits]\npids = 9\nseccomp = ['base']\n").to_string();
+    assert_eq!(
+        slipped,
+        "profiles/tools/x.toml:3: `seccomp` stands below [limits] and belongs above it; move the line up, above the \
+         first line that begins with `[`: there it is a key of a profile, profiles/<name>.toml"
+    );
+}
+
+#[test]
+fn no_mistake_hides_another_in_the_same_file_or_in_one_beside_it() {
+    let errors = load(&[
+        (
+            "a",
+            "seccomp = ['base']\nview = ['/', '/usr', '/etc']\nlimits = { pids = 1, files = 1, wall = 9 }\nenv = { wall = '1s' }",
+        ),
+        ("b", "seccomp = 'base'\nview = ["),
+        ("c", "extends = 'd'\nexec = ['python3']"),
+        // Neither is a mistake of its own: what it extends could not be read.
+        ("e", "extends = 'b'"),
+        ("f", "extends = 'a'"),
+    ]);
+    let errors = errors.unwrap_err();
+    let places: Vec<_> = errors
+        .iter()
+        .map(|error| format!("{}:{}", error.file, error.line.unwrap()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "profiles/a.toml:2",
+            "profiles/a.toml:2",
+            "profiles/a.toml:3",
+            "profiles/a.toml:3",
+            "profiles/a.toml:3",
+            "profiles/a.toml:4",
+            "profiles/b.toml:2",
+            "profiles/c.toml:1",
+            "profiles/c.toml:2",
+        ],
+        "{errors:#?}"
     );
 }
 

@@ -182,35 +182,67 @@ pub(super) fn one_of(text: &str, known: &[&str], kind: &str) -> Result<(), Wrong
     if known.contains(&text) {
         return Ok(());
     }
+    let meant = policy::nearest(text, known.iter().copied());
+    let meant = meant.map_or(String::new(), |near| format!("did you mean {near:?}? "));
     Err(wrong(
         format!("there is no {kind} {text:?}"),
-        format!("name one of {}", known.join(", ")),
+        format!("{meant}name one of {}", known.join(", ")),
     ))
 }
 
-/// The limits of a file on top of those of what it extends. An error comes with the key it is about.
-pub(super) fn limits(file: &LimitsFile, parent: Limits) -> Result<Limits, (&'static str, Wrong)> {
+/// The limits of a file on top of those of what it extends, and what is wrong with them, each with its key.
+pub(super) fn limits(file: &LimitsFile, parent: Limits) -> (Limits, Vec<(&'static str, Wrong)>) {
     let mut limits = parent;
-    if let Some(text) = &file.memory {
-        limits.memory = at_least(size(text), 4 << 20, text, "4M").map_err(|e| ("memory", e))?;
+    let mut wrong = Vec::new();
+    take(
+        &mut wrong,
+        "memory",
+        &file.memory,
+        &mut limits.memory,
+        |text| at_least(size(text), 4 << 20, text, "4M"),
+    );
+    take(&mut wrong, "pids", &file.pids, &mut limits.pids, |count| {
+        at_least(Ok(*count), 2, count, "2")
+    });
+    take(&mut wrong, "cpu", &file.cpu, &mut limits.cpu, |text| {
+        percent(text)
+    });
+    take(
+        &mut wrong,
+        "files",
+        &file.files,
+        &mut limits.files,
+        |count| at_least(Ok(*count), 16, count, "16"),
+    );
+    take(&mut wrong, "wall", &file.wall, &mut limits.wall, |text| {
+        duration(text)
+    });
+    take(
+        &mut wrong,
+        "scratch",
+        &file.scratch,
+        &mut limits.scratch_bytes,
+        |text| at_least(size(text), 65_536, text, "64K"),
+    );
+    (limits, wrong)
+}
+
+/// Puts what `stated` says into `limit`, if it says something and that is right.
+fn take<S, T>(
+    wrong: &mut Vec<(&'static str, Wrong)>,
+    key: &'static str,
+    stated: &Option<S>,
+    limit: &mut T,
+    read: impl Fn(&S) -> Result<T, Wrong>,
+) {
+    match stated.as_ref().map(read) {
+        None => {}
+        Some(Ok(value)) => *limit = value,
+        Some(Err(one)) => {
+            let rule = format!("`limits.{key}`: {}", one.rule);
+            wrong.push((key, Wrong { rule, ..one }));
+        }
     }
-    if let Some(count) = file.pids {
-        limits.pids = at_least(Ok(count), 2, count, "2").map_err(|e| ("pids", e))?;
-    }
-    if let Some(text) = &file.cpu {
-        limits.cpu = percent(text).map_err(|e| ("cpu", e))?;
-    }
-    if let Some(count) = file.files {
-        limits.files = at_least(Ok(count), 16, count, "16").map_err(|e| ("files", e))?;
-    }
-    if let Some(text) = &file.wall {
-        limits.wall = duration(text).map_err(|e| ("wall", e))?;
-    }
-    if let Some(text) = &file.scratch {
-        limits.scratch_bytes =
-            at_least(size(text), 65_536, text, "64K").map_err(|e| ("scratch", e))?;
-    }
-    Ok(limits)
 }
 
 fn at_least<T: PartialOrd>(

@@ -8,7 +8,8 @@ use proto::{GrantId, Level, ToolName};
 use super::document::Document;
 use super::words::Place;
 use super::{LoadError, find};
-use crate::paths::{BindingAccess, GrantedPath};
+use crate::nearest::nearest;
+use crate::paths::{BindingAccess, GrantedPath, way_out};
 use crate::policy::{GrantEntry, Tool};
 
 /// The keys that a deny grant may hold: anything else could be evaded, or would narrow what is denied.
@@ -40,10 +41,14 @@ pub(super) fn read(
         paths,
     };
     if !names.contains(&grant.file.tool) {
+        let near = nearest(grant.file.tool.as_str(), names.iter().map(ToolName::as_str));
         errors.push(document.error(
             &["tool"],
             format!("there is no file tools/{}.toml", grant.file.tool),
-            "write the tool file first, or correct the name",
+            match near {
+                Some(near) => format!("did you mean `{near}`? otherwise write the tool file first"),
+                None => "write the tool file first, or correct the name".to_owned(),
+            },
         ));
     }
     if grant.denies() {
@@ -146,7 +151,7 @@ fn paths(document: &Document<'_>, file: &Grant, errors: &mut Vec<LoadError>) -> 
             Err(rule) => errors.push(document.error(
                 &at,
                 format!("{text:?} in `constraints.paths`: {rule}"),
-                "write it as \"read:/srv/notes\" or \"write:/srv/notes\"",
+                way_out(text, rule),
             )),
         }
     }

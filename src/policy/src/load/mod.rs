@@ -7,6 +7,9 @@ mod asks;
 mod config;
 mod document;
 mod grant;
+mod idle;
+mod meant;
+mod reading;
 mod schema;
 mod stores;
 mod tool;
@@ -16,11 +19,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use proto::config::Config;
+use proto::profile::ProfileFile;
 use proto::{GrantId, Hash32, InvalidId, ToolName};
 use sha2::{Digest, Sha256};
 
 use crate::policy::{Policy, Tool};
 use document::Document;
+use words::Place;
 
 /// A mistake in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +124,16 @@ impl Policy {
 #[must_use]
 pub fn line_of(bytes: &[u8], path: &[&str]) -> Option<usize> {
     Document::parse("", bytes, &mut Vec::new())?.line(path)
+}
+
+/// Reads one profile file, whose words stand in one table with those of all files. What its values mean is for who makes
+/// sandboxes to judge. Every mistake comes out, and what is right beside them.
+#[must_use]
+pub fn profile_file(file: &str, bytes: &[u8]) -> (Option<ProfileFile>, Vec<LoadError>) {
+    let mut errors = Vec::new();
+    let document = Document::parse(file, bytes, &mut errors);
+    let read = document.and_then(|document| document.read(Place::Profile, &mut errors));
+    (read, errors)
 }
 
 /// What a file is, by its path alone.

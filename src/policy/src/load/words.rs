@@ -1,5 +1,5 @@
-//! The words of grant, tool and configuration files: those that this version enforces, and those that the format
-//! knows and this version does not. A table to be read alone; `document` applies it.
+//! The words of grant, tool, profile and configuration files: those that this version enforces, and those that the format
+//! knows and this version does not. A table to be read alone; `reading` applies it.
 //!
 //! A word that is not enforced is refused when loaded, because a limit that is written down and not kept is worse
 //! than none. The table says nothing of types: the types of the files are `proto`'s.
@@ -17,6 +17,14 @@ pub(super) enum Place {
     Resources,
     /// `[arguments]` of a tool, and every schema inside it.
     Schema,
+    /// The `properties` of a schema, whose keys are the tool's own.
+    Properties,
+    /// `profiles/<name>.toml`
+    Profile,
+    /// `[limits]` of a profile.
+    Limits,
+    /// `[env]` of a profile, whose keys are the profile's own.
+    Env,
     /// `config.toml`
     Config,
     /// `[restart]` of `config.toml`.
@@ -25,6 +33,59 @@ pub(super) enum Place {
     Approvals,
     /// `[session]` of `config.toml`.
     Session,
+}
+
+impl Place {
+    /// The place at the top of the same kind of file.
+    pub(super) const fn top(self) -> Self {
+        match self {
+            Self::Grant | Self::Constraints => Self::Grant,
+            Self::Tool | Self::Resources | Self::Schema | Self::Properties => Self::Tool,
+            Self::Profile | Self::Limits | Self::Env => Self::Profile,
+            Self::Config | Self::Restart | Self::Approvals | Self::Session => Self::Config,
+        }
+    }
+
+    /// The other tables with keys of their own in the same kind of file.
+    pub(super) fn beside(self) -> impl Iterator<Item = Self> {
+        let tables: &[Self] = match self.top() {
+            Self::Grant => &[Self::Constraints],
+            Self::Tool => &[Self::Schema],
+            Self::Profile => &[Self::Limits],
+            _ => &[Self::Restart, Self::Approvals, Self::Session],
+        };
+        tables.iter().copied().filter(move |table| *table != self)
+    }
+
+    /// The kind of file, for people.
+    pub(super) const fn file(self) -> &'static str {
+        match self.top() {
+            Self::Grant => "a grant, grants/<id>.toml",
+            Self::Tool => "a tool, tools/<name>.toml",
+            Self::Profile => "a profile, profiles/<name>.toml",
+            _ => "config.toml",
+        }
+    }
+
+    /// The table's name in its file.
+    pub(super) const fn header(self) -> &'static str {
+        match self {
+            Self::Constraints => "constraints",
+            Self::Resources => "resources",
+            Self::Schema | Self::Properties => "arguments",
+            Self::Limits => "limits",
+            Self::Env => "env",
+            Self::Restart => "restart",
+            Self::Approvals => "approvals",
+            Self::Session => "session",
+            Self::Grant | Self::Tool | Self::Profile | Self::Config => "",
+        }
+    }
+
+    /// The line that opens the table.
+    pub(super) fn name(self) -> String {
+        format!("[{}]", self.header())
+    }
 }
 
 /// What a word is in this version.
@@ -96,7 +157,10 @@ const fn later_value(
     }
 }
 
-use Place::{Approvals, Config, Constraints, Grant, Resources, Restart, Schema, Session, Tool};
+use Place::{
+    Approvals, Config, Constraints, Env, Grant, Limits, Profile, Properties, Resources, Restart,
+    Schema, Session, Tool,
+};
 
 const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
 const SWITCH: &str = "write true or false";
@@ -150,7 +214,7 @@ pub(super) const WORDS: &[Word] = &[
     optional(Tool, "timeout", "write a time in quotes, such as \"30s\""),
     optional(Tool, "max_output", "write a number of bytes"),
     optional(Tool, "result", "write \"text\" or \"secret\""),
-    optional(Tool, "resources", "write a table [resources] of argument = \"read\" or \"write\""),
+    optional(Tool, "resources", "write a table [resources] of argument = \"read\", \"write\" or \"edit\""),
     later_value(Tool, "kind", "mcp", "write \"stdio\" or \"argv\": no tool lives longer than one call in this version"),
     later(Tool, "skill", "remove it: grants name tools in this version"),
     later(Tool, "capability", NO_NAMING),
@@ -160,7 +224,7 @@ pub(super) const WORDS: &[Word] = &[
     later(Tool, "finds", NO_PROVENANCE),
     later(Tool, "allow", NO_PATTERN),
 
-    optional(Resources, "*", "write \"read\" or \"write\""),
+    optional(Resources, "*", "write \"read\", \"write\" or \"edit\""),
     later_value(Resources, "*", "url", NO_NETWORK),
     later_value(Resources, "*", "host", NO_NETWORK),
 
@@ -180,6 +244,25 @@ pub(super) const WORDS: &[Word] = &[
     later(Schema, "maximum", NO_KEYWORD),
     later(Schema, "minItems", NO_KEYWORD),
     later(Schema, "maxItems", NO_KEYWORD),
+
+    optional(Properties, "*", "write a schema, such as { type = \"string\" }"),
+
+    optional(Profile, "extends", "write the name of a profile, such as \"tools/base\""),
+    optional(Profile, "namespaces", "write a list of mount, pid, net, ipc, uts, cgroup, user?, each in quotes"),
+    optional(Profile, "view", "write a list of absolute paths, such as [\"/usr\", \"/etc/ssl\"]"),
+    optional(Profile, "exec", "write a list of programs, such as [\"/usr/bin/python3*\"]"),
+    optional(Profile, "env", "write a table [env] of NAME = \"value\""),
+    optional(Profile, "seccomp", "write a list, such as [\"base\"]"),
+    optional(Profile, "limits", "write a table [limits]"),
+
+    optional(Limits, "memory", "write a size in quotes, such as \"512M\""),
+    optional(Limits, "pids", "write a number of at least 2, without quotes"),
+    optional(Limits, "cpu", "write percent of one processor in quotes, such as \"150%\""),
+    optional(Limits, "files", "write a number of at least 16, without quotes"),
+    optional(Limits, "wall", "write a time in quotes, such as \"60s\""),
+    optional(Limits, "scratch", "write a size in quotes, such as \"64M\""),
+
+    optional(Env, "*", "write a text in quotes"),
 
     optional(Config, "waive", "write a list of layers, such as [\"memory\", \"pids\"]"),
     optional(Config, "uid_range", "write [first uid, number of uids]"),
@@ -210,6 +293,33 @@ pub(super) const WORDS: &[Word] = &[
     later(Session, "cost", NO_CEILING),
     later(Session, "spectrum", NO_CEILING),
 ];
+
+/// What a tool may say of a path argument, the words of later versions included.
+pub(super) const RESOURCES: [&str; 5] = ["read", "write", "edit", "url", "host"];
+
+/// The place of the table that `key` of `place` is; none if it is no table of words. A list in its place would be read as
+/// the table's values in their order, past every word.
+pub(super) fn inner(place: Place, key: &str) -> Option<Place> {
+    Some(match (place, key) {
+        (Grant, "constraints") => Constraints,
+        (Tool, "resources") => Resources,
+        (Tool, "arguments") | (Properties, _) => Schema,
+        (Schema, "properties") => Properties,
+        (Profile, "limits") => Limits,
+        (Profile, "env") => Env,
+        (Config, "restart") => Restart,
+        (Config, "approvals") => Approvals,
+        (Config, "session") => Session,
+        _ => return None,
+    })
+}
+
+/// Whether `key` is a key of profiles, at their top or in their limits.
+pub(super) fn is_of_profile(key: &str) -> bool {
+    [Profile, Limits]
+        .into_iter()
+        .any(|place| keys(place).any(|word| word.key == key))
+}
 
 /// The words of one place that stand for a key as a whole.
 pub(super) fn keys(place: Place) -> impl Iterator<Item = &'static Word> {

@@ -228,11 +228,11 @@ fn how_long_a_question_stands_is_the_owners_to_say_and_nothing_else_is() {
         ),
         (
             "[approvals]\nexpiry = \"0s\"\n",
-            "2: `approvals`: \"0s\" is out of range",
+            "2: `approvals.expiry`: \"0s\" is out of range",
         ),
         (
             "[approvals]\nexpiry = \"2days\"\n",
-            "2: `approvals`: \"2days\" is out of range",
+            "2: `approvals.expiry`: \"2days\" is out of range",
         ),
         ("approvals = [\"1h\"]\n", "1: `approvals` is no table"),
     ] {

@@ -58,16 +58,16 @@ fn grants_state_what_they_must() {
 #[test]
 fn wrong_values_name_their_line_and_what_to_write() {
     for (line, part) in [
-        ("result_class = \"top\"", "`result_class`: unknown variant"),
+        ("result_class = \"top\"", "`result_class`: unknown value"),
         ("untrusted = \"no\"", "`untrusted`: invalid type"),
         ("expires = 2026-01-01T00:00:00Z", "`expires`: invalid type"),
         ("expires = \"2026-01-01\"", "`expires`: "),
         (
             "after_untrusted = \"never\"",
-            "`after_untrusted`: unknown variant",
+            "`after_untrusted`: unknown value",
         ),
         ("confinement = \"none\"", "`confinement` is none"),
-        ("confinement = \"some\"", "`confinement`: unknown variant"),
+        ("confinement = \"some\"", "`confinement`: unknown value"),
         ("as = 0", "`as`: invalid type"),
         ("as = \"\"", "`as` \"\" is neither"),
         ("as = \"a b\"", "neither the name nor the number"),
@@ -81,7 +81,7 @@ fn wrong_values_name_their_line_and_what_to_write() {
         ("constraints.paths = []", "`constraints.paths` is empty"),
         (
             "constraints.paths = \"read:/a\"",
-            "`constraints`: invalid type",
+            "`constraints.paths`: invalid type",
         ),
         ("constraints.paths = [\"\"]", "must begin with"),
         (

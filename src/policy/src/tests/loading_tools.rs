@@ -60,7 +60,7 @@ fn tool_files_are_checked_beyond_their_types() {
         (
             "side_effect = false",
             "result = \"private\"",
-            &["6: `result`: unknown variant"],
+            &["6: `result`: unknown value"],
         ),
         (
             "other = \"read\"",
@@ -75,7 +75,7 @@ fn tool_files_are_checked_beyond_their_types() {
         (
             "other = \"read\"",
             "other = \"exec\"",
-            &["9: `resources`: unknown variant"],
+            &["9: `resources.other`: unknown value"],
         ),
         (
             "type = \"object\"",
@@ -114,8 +114,10 @@ fn tool_files_are_checked_beyond_their_types() {
         ),
         (
             "lines.type = \"integer\"",
-            "lines.additionalProperties = {}",
-            &["15: `arguments`: invalid type"],
+            "lines = { type = \"object\", additionalProperties = {} }",
+            &[
+                "15: `arguments.properties.lines.additionalProperties`: invalid type: table, expected true or false",
+            ],
         ),
         (
             "lines.type = \"integer\"",
@@ -150,7 +152,7 @@ fn tool_files_are_checked_beyond_their_types() {
         (
             "lines.type = \"integer\"",
             "lines.type = \"int\"",
-            &["15: `arguments`: unknown variant"],
+            &["15: `arguments.properties.lines.type`: unknown value"],
         ),
     ] {
         assert!(READ.contains(from));

@@ -6,6 +6,7 @@ mod labels;
 mod loading;
 mod loading_grants;
 mod loading_tools;
+mod messages;
 mod permits;
 mod properties;
 mod reasons;
