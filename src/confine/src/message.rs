@@ -119,7 +119,7 @@ impl fmt::Display for Step {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "to", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ToStage {
-    /// To the outer stage; descriptors: the `cgroup.procs` files of `joins`.
+    /// To the outer stage; descriptors: the files by which the groups of `joins` are joined.
     Outer {
         namespaces: Vec<crate::plan::Namespace>,
         files: u32,

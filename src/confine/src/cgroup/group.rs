@@ -60,8 +60,11 @@ impl Part {
 }
 
 impl Group {
-    /// For each hierarchy its `cgroup.procs`, open for writing, with the first layer it limits. Who writes `0` to all
-    /// of them is in the group (cgroups(7)).
+    /// For each hierarchy the file by which a process joins, open for writing, with the first layer it limits. A process
+    /// of one thread that writes `0` to all of them is in the group (cgroups(7)).
+    ///
+    /// In a hierarchy of version 1 that is `tasks`. It moves the one thread that writes, so the kernel need not hold up
+    /// every fork and exit on the host first, which costs a grace period of RCU for `cgroup.procs`.
     ///
     /// # Errors
     /// [`CgroupError::Read`] for a file that does not open.
@@ -69,7 +72,11 @@ impl Group {
         self.parts
             .iter()
             .map(|part| {
-                let path = part.directory.join("cgroup.procs");
+                let name = match part.version {
+                    Version::V1 => "tasks",
+                    Version::V2 => "cgroup.procs",
+                };
+                let path = part.directory.join(name);
                 let file = OpenOptions::new()
                     .write(true)
                     .open(&path)
