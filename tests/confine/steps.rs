@@ -1,5 +1,5 @@
 //! Every restricting step of the stage is measured: leaving any one out makes exactly its layer a gap, lowers the
-//! level, and a launch that requires `full` does not pass. Leaving out any other step fails the launch with that
+//! level, and a launch that requires `full` does not pass; so it is for a stage that waited in the warm pool. Leaving out any other step fails the launch with that
 //! step's error, or with the error of the step that first misses it.
 
 #![expect(
@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use boxmaker_tests::binaries::{binary, skipped_without_root};
-use boxmaker_tests::sandbox::{launcher, plan, stdio};
+use boxmaker_tests::sandbox::{await_pool, launcher_with_pool, plan, stdio};
 use confine::Step;
-use confine::launch::{IdentityChoice, LaunchError, Prepared};
+use confine::launch::{IdentityChoice, LaunchError, Launcher, Prepared};
 use proto::audit::ExitCause;
 use proto::{Confinement, Layer, Level};
 use tempfile::TempDir;
@@ -29,12 +29,15 @@ fn stage_without(directory: &TempDir, steps: &[Step]) -> PathBuf {
     path
 }
 
-fn prepare_without(steps: &[Step]) -> Result<Prepared, LaunchError> {
-    let directory = tempfile::tempdir().unwrap();
-    let stage = stage_without(&directory, steps);
+/// A launcher of such a stage, with so many of them in its warm pool.
+fn launcher_without(directory: &TempDir, steps: &[Step], pool: u8) -> Launcher {
+    let stage = stage_without(directory, steps);
     // Two launchers of one name would take each other's groups for what a crash left.
     let first = steps.first().map_or("all", |step| step.as_str());
-    let launcher = launcher(&stage, &format!("{first}-{}", steps.len()));
+    launcher_with_pool(&stage, &format!("{first}-{}-{pool}", steps.len()), pool)
+}
+
+fn prepare(launcher: &Launcher) -> Result<Prepared, LaunchError> {
     let (ends, _output) = stdio();
     launcher.prepare(
         plan(&["/usr/bin/true"]),
@@ -44,11 +47,26 @@ fn prepare_without(steps: &[Step]) -> Result<Prepared, LaunchError> {
     )
 }
 
+fn prepare_without(steps: &[Step]) -> Result<Prepared, LaunchError> {
+    let directory = tempfile::tempdir().unwrap();
+    prepare(&launcher_without(&directory, steps, 0))
+}
+
 fn measured_without(steps: &[Step]) -> Confinement {
     match prepare_without(steps) {
         Ok(prepared) => prepared.confinement().clone(),
         Err(error) => panic!("without {steps:?}: {error}"),
     }
+}
+
+/// What is measured of a stage that waited for its plan.
+fn measured_warm_without(steps: &[Step]) -> Confinement {
+    let directory = tempfile::tempdir().unwrap();
+    let launcher = launcher_without(&directory, steps, 1);
+    // The first is a cold one, and tells the pool what to keep.
+    drop(prepare(&launcher).unwrap());
+    await_pool(&launcher, 1);
+    prepare(&launcher).unwrap().confinement().clone()
 }
 
 /// One test for each row: leaving the step out opens exactly these layers and leaves this level.
@@ -99,11 +117,12 @@ gaps! {
 
 fn opens_exactly(step: Step, layers: &[Layer], level: Level) {
     let _burden = burden();
-    let confinement = measured_without(&[step]);
-    let gaps: Vec<Layer> = confinement.gaps.iter().map(|gap| gap.layer).collect();
-    assert_eq!(gaps, layers, "{:?}", confinement.gaps);
-    assert_eq!(confinement.level, level);
-    assert!(!confinement.satisfies(Level::Full));
+    for confinement in [measured_without(&[step]), measured_warm_without(&[step])] {
+        let gaps: Vec<Layer> = confinement.gaps.iter().map(|gap| gap.layer).collect();
+        assert_eq!(gaps, layers, "{:?}", confinement.gaps);
+        assert_eq!(confinement.level, level);
+        assert!(!confinement.satisfies(Level::Full));
+    }
 }
 
 /// Gives this process what the stage must take away: a group, an inheritable capability, a descriptor that exec keeps.
@@ -211,7 +230,8 @@ fn leaving_no_step_out_is_full() {
     if skipped_without_root("leaving_no_step_out") {
         return;
     }
-    let confinement = measured_without(&[]);
-    assert_eq!(confinement.gaps, []);
-    assert!(confinement.satisfies(Level::Full));
+    for confinement in [measured_without(&[]), measured_warm_without(&[])] {
+        assert_eq!(confinement.gaps, []);
+        assert!(confinement.satisfies(Level::Full));
+    }
 }

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use confine::launch::{Launcher, LauncherOptions, StageStdio};
+use confine::launch::{Launcher, LauncherOptions, PoolSizes, StageStdio};
 use confine::plan::{Access, LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
 use proto::config::CgroupChoice;
 use proto::{Hash32, Layer, Level};
@@ -27,13 +29,51 @@ pub fn launcher(stage: &Path, name: &str) -> Launcher {
 #[must_use]
 pub fn launcher_with(stage: &Path, name: &str, waive: Vec<Layer>) -> Launcher {
     Launcher::new(LauncherOptions {
+        waive,
+        ..options(stage, name)
+    })
+    .unwrap()
+}
+
+/// The same, with so many stages of each kind in its warm pool.
+///
+/// # Panics
+/// The host refuses it.
+#[must_use]
+pub fn launcher_with_pool(stage: &Path, name: &str, tools: u8) -> Launcher {
+    let named = BTreeMap::new();
+    Launcher::new(LauncherOptions {
+        pool: PoolSizes { tools, named },
+        ..options(stage, name)
+    })
+    .unwrap()
+}
+
+fn options(stage: &Path, name: &str) -> LauncherOptions {
+    LauncherOptions {
         stage: stage.to_owned(),
         uid_range: (1_879_048_192, 65_536),
         cgroup: CgroupChoice::Auto,
         name: format!("test-{name}-{}", std::process::id()),
-        waive,
-    })
-    .unwrap()
+        waive: Vec::new(),
+        pool: PoolSizes::default(),
+    }
+}
+
+/// Waits until this many stages wait in the warm pool.
+///
+/// # Panics
+/// They do not within 30 seconds.
+pub fn await_pool(launcher: &Launcher, waiting: usize) {
+    let begun = Instant::now();
+    while launcher.waiting() != waiting {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{} wait instead of {waiting}",
+            launcher.waiting()
+        );
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// A plan that runs `argv` with the host's `/usr` in view.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Instant;
 
 use confine::host::Privilege;
-use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions};
+use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions, PoolSizes};
 use ledger::{AppendError, Ledger, OpenError};
 use proto::Entry;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -202,6 +202,7 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
         cgroup: config.cgroup,
         name: hash.get(..8).unwrap_or_default().to_owned(),
         waive: config.waive.clone(),
+        pool: PoolSizes::default(),
     };
     Ok(Launcher::new(options)?)
 }

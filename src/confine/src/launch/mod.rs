@@ -2,17 +2,15 @@
 //! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
 
 mod ownership;
+mod park;
+mod pool;
 mod running;
 mod sandbox;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use ipc::Wire;
 use ipc::wire::MAX_DESCRIPTORS;
 use proto::config::CgroupChoice;
 use proto::{Confinement, Layer};
@@ -27,11 +25,11 @@ use crate::plan::{Identity, Namespace, Plan};
 use crate::uids::{LOCKS, UidError, Uids};
 
 use ownership::Owned;
+use park::{Kind, Parker};
+use pool::Pool;
+pub use pool::PoolSizes;
 pub use running::{Ended, Killer, Running};
 use sandbox::Sandbox;
-
-/// How long the stage may take from its start to its report.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What every launch of one supervisor shares.
 #[derive(Debug, Clone)]
@@ -46,6 +44,8 @@ pub struct LauncherOptions {
     pub name: String,
     /// Layers whose gaps are waived.
     pub waive: Vec<Layer>,
+    /// How many stages wait for a plan.
+    pub pool: PoolSizes,
 }
 
 /// Why nothing can be launched at all.
@@ -147,12 +147,11 @@ pub enum IdentityChoice {
 #[derive(Debug)]
 pub struct Launcher {
     options: LauncherOptions,
-    backend: Backend,
+    pool: Pool,
     uids: Uids,
     mapper: Mapper,
     namespaces: Vec<(Layer, (u64, u64))>,
     landlock_abi: u8,
-    next: AtomicU64,
 }
 
 impl Launcher {
@@ -179,13 +178,15 @@ impl Launcher {
             .map_err(kernel("read /proc/self/ns"))?;
         let backend = Backend::detect(options.cgroup, &options.name)?.settle()?;
         backend.clean()?;
+        let parker = Parker::new(options.stage.clone(), backend);
+        let pool =
+            Pool::new(parker, options.pool.clone()).map_err(kernel("start the warm pool"))?;
         Ok(Self {
+            pool,
             uids: Uids::new(options.uid_range, LOCKS.into()),
             mapper: Mapper::new(options.stage.clone()),
             landlock_abi: crate::stage::landlock_available(),
-            next: AtomicU64::new(0),
             namespaces,
-            backend,
             options,
         })
     }
@@ -194,6 +195,12 @@ impl Launcher {
     #[must_use]
     pub const fn landlock_abi(&self) -> u8 {
         self.landlock_abi
+    }
+
+    /// How many stages wait in the warm pool now.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.pool.waiting()
     }
 
     /// Builds a sandbox up to its measurement. The program has not run when this returns.
@@ -233,27 +240,8 @@ impl Launcher {
             owners,
             shared,
         } = owned;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let group = self.backend.create(&number.to_string(), &plan.limits)?;
-        let (near, far) = Wire::pair().map_err(LaunchError::Spawn)?;
-        near.stream()
-            .set_read_timeout(Some(PATIENCE))
-            .map_err(LaunchError::Spawn)?;
-        let mut outer = self.spawn(far)?;
-        let spawned = self.outer(&near, &plan, &group);
-        let sandbox = match spawned {
-            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group, uid)),
-            Err(error) => {
-                // Whatever half is alive ends when its socket closes.
-                drop(near);
-                sandbox::remove(&group);
-                Err(error)
-            }
-        };
-        // The outer half ends by itself; once it has, the inner half is this process's child.
-        let ended = outer.wait().map_err(LaunchError::Spawn);
-        let sandbox = sandbox?;
-        ended?;
+        let mut sandbox = self.pool.take(&Kind::of(&plan))?;
+        sandbox.belongs_to(uid);
         let (inside, namespaces) =
             self.inner(&sandbox, &plan, (identity, sources), stdio, &trees)?;
         drop(trees);
@@ -275,40 +263,6 @@ impl Launcher {
             confinement,
             plan,
         })
-    }
-
-    fn spawn(&self, far: Wire) -> Result<Child, LaunchError> {
-        Command::new(&self.options.stage)
-            .arg("outer")
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(far.into_stream())))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(LaunchError::Spawn)
-    }
-
-    fn outer(
-        &self,
-        wire: &Wire,
-        plan: &Plan,
-        group: &crate::cgroup::Group,
-    ) -> Result<(u32, OwnedFd), LaunchError> {
-        let (joins, files): (Vec<_>, Vec<_>) = group.join_files()?.into_iter().unzip();
-        let descriptors: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-        let message = ToStage::Outer {
-            namespaces: plan.namespaces.clone(),
-            files: plan.limits.files,
-            pids: plan.limits.pids,
-            joins,
-        };
-        send(wire, &message, &descriptors)?;
-        match receive(wire)? {
-            (FromStage::Spawned { pid }, mut handle) if handle.len() == 1 => {
-                Ok((pid, handle.remove(0)))
-            }
-            (other, _) => Err(unexpected(other)),
-        }
     }
 
     fn inner(

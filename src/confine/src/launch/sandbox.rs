@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use ipc::Wire;
 use proto::Layer;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use crate::cgroup::{CgroupError, Group};
@@ -17,24 +18,33 @@ pub(crate) struct Sandbox {
     handle: OwnedFd,
     group: Group,
     /// Held so that nobody else gets it while anything of this sandbox lives.
-    _uid: Option<Uid>,
+    uid: Option<Uid>,
 }
 
 impl Sandbox {
-    pub(crate) const fn new(
-        wire: Wire,
-        pid: u32,
-        handle: OwnedFd,
-        group: Group,
-        uid: Option<Uid>,
-    ) -> Self {
+    pub(crate) const fn new(wire: Wire, pid: u32, handle: OwnedFd, group: Group) -> Self {
         Self {
             wire,
             pid,
             handle,
             group,
-            _uid: uid,
+            uid: None,
         }
+    }
+
+    /// Keeps `uid` for as long as the sandbox lives.
+    pub(crate) fn belongs_to(&mut self, uid: Option<Uid>) {
+        self.uid = uid;
+    }
+
+    /// Whether its pid 1 has not ended.
+    pub(crate) fn lives(&self) -> bool {
+        let mut watched = [PollFd::new(&self.handle, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(rustix::event::poll(&mut watched, Some(&now)), Ok(0))
     }
 
     pub(crate) const fn wire(&self) -> &Wire {

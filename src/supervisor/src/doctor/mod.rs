@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use confine::derive::derive;
 use confine::host::{CapsError, Host, Privilege};
 use confine::launch::{
-    GrantedTree, IdentityChoice, Launcher, LauncherError, LauncherOptions, StageStdio,
+    GrantedTree, IdentityChoice, Launcher, LauncherError, LauncherOptions, PoolSizes, StageStdio,
 };
 use confine::plan::{Access, Mount, Program};
 use confine::profile::{Profile, Profiles};
@@ -96,6 +96,7 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
         cgroup: config.cgroup,
         name: format!("doctor-{}", std::process::id()),
         waive: config.waive,
+        pool: PoolSizes::default(),
     })?;
     let examiner = Examiner {
         launcher,

@@ -5,6 +5,7 @@ use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use confine::Plan;
@@ -28,6 +29,7 @@ const WALL: Duration = Duration::from_secs(30);
 pub(crate) struct Contest<'a> {
     program: Option<PathBuf>,
     launcher: &'a Launcher,
+    warm: &'a Launcher,
     plan: Option<Plan>,
     confinement: Option<Confinement>,
     bubblewrap: Option<Bubblewrap>,
@@ -37,6 +39,7 @@ pub(crate) struct Contest<'a> {
     theirs: Row,
     theirs_as_root: Row,
     ours: Row,
+    pooled: Row,
 }
 
 impl<'a> Contest<'a> {
@@ -56,6 +59,7 @@ impl<'a> Contest<'a> {
         let mut contest = Self {
             program,
             launcher: &setting.launcher,
+            warm: &setting.warm,
             plan,
             confinement: None,
             bubblewrap,
@@ -65,6 +69,7 @@ impl<'a> Contest<'a> {
             theirs: Row::new("bwrap, all namespaces, filter"),
             theirs_as_root: Row::new("bwrap, the same without a user namespace"),
             ours: Row::new("boxmaker: prepare, start, wait; measured"),
+            pooled: Row::new("boxmaker: the same with a stage that waited"),
         };
         contest.round(false)?;
         contest.describe(setting)?;
@@ -99,8 +104,8 @@ impl<'a> Contest<'a> {
     /// later) is another's handicap.
     pub(crate) fn round(&mut self, keep: bool) -> Outcome<()> {
         self.first += 1;
-        for turn in 0..4 {
-            let turn = (turn + self.first) % 4;
+        for turn in 0..5 {
+            let turn = (turn + self.first) % 5;
             let Some(time) = self.turn(turn)? else {
                 continue;
             };
@@ -109,7 +114,8 @@ impl<'a> Contest<'a> {
                     0 => &mut self.alone,
                     1 => &mut self.theirs,
                     2 => &mut self.theirs_as_root,
-                    _ => &mut self.ours,
+                    3 => &mut self.ours,
+                    _ => &mut self.pooled,
                 };
                 row.samples.push(time);
             }
@@ -132,9 +138,14 @@ impl<'a> Contest<'a> {
             return timed(|| bubblewrap.run(program, turn == 1)).map(Some);
         }
         let own = plan.clone();
+        let launcher = if turn == 3 { self.launcher } else { self.warm };
         let begun = Instant::now();
-        let confinement = launch(self.launcher, own)?;
+        let confinement = launch(launcher, own)?;
         let time = begun.elapsed();
+        // Another one is made now, or it would be made during somebody else's turn.
+        if turn == 4 {
+            await_full(self.warm);
+        }
         if confinement.level == Level::None {
             return Err(format!("a launch held nothing: {confinement:?}").into());
         }
@@ -148,7 +159,13 @@ impl<'a> Contest<'a> {
     }
 
     pub(crate) fn rows(self) -> (Vec<Row>, Vec<String>) {
-        let rows = [self.alone, self.theirs, self.theirs_as_root, self.ours];
+        let rows = [
+            self.alone,
+            self.theirs,
+            self.theirs_as_root,
+            self.ours,
+            self.pooled,
+        ];
         let rows = rows.into_iter().filter(|row| !row.samples.is_empty());
         (rows.collect(), self.enforced)
     }
@@ -188,6 +205,14 @@ fn launch(launcher: &Launcher, plan: Plan) -> Outcome<Confinement> {
     match ended.exit {
         Some(ExitStatus::Code(0)) => Ok(confinement),
         _ => Err(format!("the program did not end well: {ended:?}").into()),
+    }
+}
+
+/// Waits until a stage waits again; before the first launch there is none to wait for.
+fn await_full(launcher: &Launcher) {
+    let begun = Instant::now();
+    while launcher.waiting() == 0 && begun.elapsed() < Duration::from_secs(1) {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -90,7 +90,7 @@ fn bench() -> Outcome<()> {
     let mut calls = parts.rows();
     calls.push(whole);
     let launch = Report::new(
-        "cold launch of a static true",
+        "launch of a static true",
         &facts,
         &launches,
         peer.as_deref(),

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use confine::cgroup::Backend;
-use confine::launch::{Launcher, LauncherOptions};
+use confine::launch::{Launcher, LauncherOptions, PoolSizes};
 use confine::profile::Profiles;
 use policy::Policy;
 use proto::Layer;
@@ -28,6 +28,8 @@ pub(crate) struct Setting {
     pub(crate) policy: Policy,
     pub(crate) profiles: Profiles,
     pub(crate) launcher: Launcher,
+    /// One with a warm pool.
+    pub(crate) warm: Launcher,
 }
 
 impl Setting {
@@ -49,13 +51,8 @@ impl Setting {
             directory: directory.to_owned(),
             policy: Policy::load(&files, 1).map_err(first)?,
             profiles: Profiles::load(&files).map_err(|errors| format!("{errors:?}"))?,
-            launcher: Launcher::new(LauncherOptions {
-                stage: binaries.join("boxmaker-stage"),
-                uid_range: (1_879_048_192, 65_536),
-                cgroup: CgroupChoice::Auto,
-                name: format!("bench-{}", std::process::id()),
-                waive,
-            })?,
+            launcher: launcher(binaries, "bench", waive.clone(), 0)?,
+            warm: launcher(binaries, "bench-warm", waive, 1)?,
         })
     }
 
@@ -68,6 +65,21 @@ impl Setting {
     pub(crate) fn arguments(&self) -> String {
         serde_json::json!({ "path": self.note() }).to_string()
     }
+}
+
+/// A launcher with so many stages of each kind in its warm pool.
+fn launcher(binaries: &Path, name: &str, waive: Vec<Layer>, pool: u8) -> Outcome<Launcher> {
+    Ok(Launcher::new(LauncherOptions {
+        stage: binaries.join("boxmaker-stage"),
+        uid_range: (1_879_048_192, 65_536),
+        cgroup: CgroupChoice::Auto,
+        name: format!("{name}-{}", std::process::id()),
+        waive,
+        pool: PoolSizes {
+            tools: pool,
+            named: BTreeMap::new(),
+        },
+    })?)
 }
 
 /// Writes the demo's grants and tools for these files, and gives them as they are loaded.

@@ -1,0 +1,117 @@
+//! The first half of a launch, which no call has a part in: a group with its limits, and a stage that has left the
+//! supervisor's namespaces and waits for its plan. Knows nothing of trees, identities or programs.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ipc::Wire;
+
+use super::sandbox::{Sandbox, remove};
+use super::{LaunchError, unexpected};
+use crate::cgroup::{Backend, Group};
+use crate::message::{FromStage, ToStage, receive, send};
+use crate::plan::{Limits, Namespace, Plan};
+
+/// How long the stage may take from its start to its report.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a parked stage was made for. It can serve every plan that has the same one, and no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) profile: String,
+    namespaces: Vec<Namespace>,
+    limits: Limits,
+}
+
+impl Kind {
+    pub(super) fn of(plan: &Plan) -> Self {
+        // How long the program may run is counted by the launcher, from the start.
+        let limits = Limits {
+            wall_ms: 0,
+            ..plan.limits.clone()
+        };
+        Self {
+            profile: plan.profile.clone(),
+            namespaces: plan.namespaces.clone(),
+            limits,
+        }
+    }
+}
+
+/// Starts stages.
+#[derive(Debug)]
+pub(super) struct Parker {
+    stage: PathBuf,
+    backend: Backend,
+    next: AtomicU64,
+}
+
+impl Parker {
+    pub(super) const fn new(stage: PathBuf, backend: Backend) -> Self {
+        Self {
+            stage,
+            backend,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts a stage and waits until its inner half runs.
+    ///
+    /// # Errors
+    /// As [`LaunchError`]; nothing of it is left.
+    pub(super) fn park(&self, kind: &Kind) -> Result<Sandbox, LaunchError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let group = self.backend.create(&number.to_string(), &kind.limits)?;
+        let (near, far) = Wire::pair().map_err(LaunchError::Spawn)?;
+        near.stream()
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(LaunchError::Spawn)?;
+        let mut outer = self.spawn(far)?;
+        let sandbox = match outer_half(&near, kind, &group) {
+            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group)),
+            Err(error) => {
+                // Whatever half is alive ends when its socket closes.
+                drop(near);
+                remove(&group);
+                Err(error)
+            }
+        };
+        // The outer half ends by itself; once it has, the inner half is this process's child.
+        let ended = outer.wait().map_err(LaunchError::Spawn);
+        let sandbox = sandbox?;
+        ended?;
+        Ok(sandbox)
+    }
+
+    fn spawn(&self, far: Wire) -> Result<Child, LaunchError> {
+        Command::new(&self.stage)
+            .arg("outer")
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(far.into_stream())))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(LaunchError::Spawn)
+    }
+}
+
+fn outer_half(wire: &Wire, kind: &Kind, group: &Group) -> Result<(u32, OwnedFd), LaunchError> {
+    let (joins, files): (Vec<_>, Vec<_>) = group.join_files()?.into_iter().unzip();
+    let descriptors: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+    let message = ToStage::Outer {
+        namespaces: kind.namespaces.clone(),
+        files: kind.limits.files,
+        pids: kind.limits.pids,
+        joins,
+    };
+    send(wire, &message, &descriptors)?;
+    match receive(wire)? {
+        (FromStage::Spawned { pid }, mut handle) if handle.len() == 1 => {
+            Ok((pid, handle.remove(0)))
+        }
+        (other, _) => Err(unexpected(other)),
+    }
+}
