@@ -27,6 +27,22 @@ pub enum UidError {
     /// The slot is not one of [`ROLE_SLOTS`].
     #[error("role slot {0} is not below {ROLE_SLOTS}")]
     Slot(u32),
+    /// The range is not in the user namespace that this process is in.
+    #[error(
+        "uid_range {first} to {last} is not in this user namespace; {}",
+        fitting.map_or_else(
+            || "it has too few users for sandboxes to have their own".to_owned(),
+            |(first, count)| format!("write uid_range = [{first}, {count}] in config.toml")
+        )
+    )]
+    Unmapped {
+        /// The first uid.
+        first: u32,
+        /// The last uid.
+        last: u32,
+        /// A range that would do.
+        fitting: Option<(u32, u32)>,
+    },
     /// A lock could not be made.
     #[error("cannot lock {path}, which keeps a uid to one sandbox: {source}")]
     Lock {
@@ -37,12 +53,61 @@ pub enum UidError {
     },
 }
 
+/// A range of uids that this process can give away: `wanted` if its user namespace has that, or one that it has. None if
+/// it has no 80 of them apart from the system's own (formats.md section 4).
+#[must_use]
+pub fn fitting(wanted: (u32, u32)) -> Option<(u32, u32)> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
+    fit(wanted, &read("uid_map"), &read("gid_map"))
+}
+
+/// As [`fitting`], of the two maps (user_namespaces(7)).
+fn fit((first, count): (u32, u32), uids: &str, gids: &str) -> Option<(u32, u32)> {
+    // Below are the system's own users, above those that systemd allots.
+    const FREE: (u32, u32) = (1_000, 61_183);
+    const FEWEST: u32 = 80;
+    const USUAL: (u32, u32) = (32_768, 16_384);
+    let (uids, gids) = (lines(uids), lines(gids));
+    let has = |first: u32, last: u32| {
+        [&uids, &gids]
+            .iter()
+            .all(|map| map.iter().any(|(from, to)| *from <= first && last <= *to))
+    };
+    let last = |(first, count): (u32, u32)| first.saturating_add(count.saturating_sub(1));
+    if has(first, last((first, count))) {
+        return Some((first, count));
+    }
+    if has(USUAL.0, last(USUAL)) {
+        return Some(USUAL);
+    }
+    let free = uids
+        .iter()
+        .map(|(from, to)| ((*from).max(FREE.0), (*to).min(FREE.1)));
+    let (from, to) = free
+        .filter(|(from, to)| from <= to && has(*from, *to))
+        .max_by_key(|(from, to)| to - from)?;
+    let count = to - from + 1;
+    (count >= FEWEST).then_some((from, count))
+}
+
+/// The first and the last id inside of each line of a map.
+fn lines(map: &str) -> Vec<(u32, u32)> {
+    let line = |line: &str| {
+        let mut words = line.split_whitespace().map(str::parse::<u32>);
+        let (first, _, count) = (words.next()?.ok()?, words.next()?, words.next()?.ok()?);
+        Some((first, first.checked_add(count.checked_sub(1)?)?))
+    };
+    map.lines().filter_map(line).collect()
+}
+
 /// Allots uids.
 #[derive(Debug)]
 pub(crate) struct Uids {
     first: u32,
     count: u32,
     locks: PathBuf,
+    /// Whether this process can give the range away.
+    mapped: bool,
     /// The search for a free one starts at the lowest that may be free.
     search: Mutex<()>,
 }
@@ -53,6 +118,7 @@ impl Uids {
             first,
             count,
             locks,
+            mapped: fitting((first, count)) == Some((first, count)),
             search: Mutex::default(),
         }
     }
@@ -81,6 +147,13 @@ impl Uids {
 
     /// Takes a uid, unless somebody has it.
     fn take(&self, number: u32) -> Result<Option<Uid>, UidError> {
+        if !self.mapped {
+            return Err(UidError::Unmapped {
+                first: self.first,
+                last: self.first.saturating_add(self.count.saturating_sub(1)),
+                fitting: fitting((self.first, self.count)),
+            });
+        }
         let path = self.locks.join(number.to_string());
         let failed = |source| UidError::Lock {
             path: path.clone(),
@@ -147,6 +220,25 @@ mod tests {
         let freed = one.identity();
         drop(one);
         assert_eq!(uids.fresh().unwrap().identity(), freed);
+    }
+
+    #[test]
+    fn a_range_that_a_user_namespace_lacks_is_answered_with_one_that_it_has() {
+        const HOST: &str = "         0          0 4294967295\n";
+        const DEFAULT: (u32, u32) = (1_879_048_192, 65_536);
+        let both = |map| fit(DEFAULT, map, map);
+        assert_eq!(both(HOST), Some(DEFAULT));
+        assert_eq!(both("0 71001 1\n1 720000 65535\n"), Some((32_768, 16_384)));
+        assert_eq!(both("0 71001 1\n1 720000 10000\n"), Some((1_000, 9_001)));
+        assert_eq!(both("0 71001 1\n1 720000 1078\n"), None);
+        assert_eq!(both("71001 71001 1\n"), None);
+        assert_eq!(both(""), None);
+        assert_eq!(
+            fit((2_000, 100), "0 5 4000\n", "0 5 4000\n"),
+            Some((2_000, 100))
+        );
+        // Groups are allotted with the uids.
+        assert_eq!(fit((2_000, 100), "0 5 4000\n", "0 5 1\n"), None);
     }
 
     #[test]
