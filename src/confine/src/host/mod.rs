@@ -45,6 +45,28 @@ impl Privilege {
     }
 }
 
+/// What a process has of the kernel's Landlock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landlock {
+    /// Its ABI, as far as this build knows it; at least 1.
+    Abi(u8),
+    /// The kernel has it, and it is not among the security modules that were switched on at boot (EOPNOTSUPP).
+    Off,
+    /// The calls are refused: the kernel has none, or a filter on this process holds them back.
+    Refused,
+}
+
+impl Landlock {
+    /// The ABI, 0 for none.
+    #[must_use]
+    pub const fn abi(self) -> u8 {
+        match self {
+            Self::Abi(abi) => abi,
+            Self::Off | Self::Refused => 0,
+        }
+    }
+}
+
 /// Why the facts cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {

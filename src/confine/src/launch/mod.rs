@@ -16,6 +16,7 @@ use proto::config::CgroupChoice;
 use proto::{Confinement, Layer};
 
 use crate::cgroup::{Backend, CgroupError};
+use crate::host::Landlock;
 use crate::identity::{IdentityError, Mapper};
 use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
@@ -151,7 +152,7 @@ pub struct Launcher {
     uids: Uids,
     mapper: Mapper,
     namespaces: Vec<(Layer, (u64, u64))>,
-    landlock_abi: u8,
+    landlock: Landlock,
 }
 
 impl Launcher {
@@ -185,16 +186,16 @@ impl Launcher {
             pool,
             uids: Uids::new(options.uid_range, LOCKS.into()),
             mapper: Mapper::new(options.stage.clone()),
-            landlock_abi: crate::stage::landlock_available(),
+            landlock: crate::stage::landlock_available(),
             namespaces,
             options,
         })
     }
 
-    /// The kernel's Landlock ABI as far as this build knows it, 0 for none.
+    /// What there is of the kernel's Landlock.
     #[must_use]
-    pub const fn landlock_abi(&self) -> u8 {
-        self.landlock_abi
+    pub const fn landlock(&self) -> Landlock {
+        self.landlock
     }
 
     /// How many stages wait in the warm pool now.
@@ -255,7 +256,7 @@ impl Launcher {
             outside: outside(sandbox.pid()),
             namespaces: &self.compare(&namespaces),
             limits: &sandbox.measure_limits(),
-            landlock_abi: self.landlock_abi,
+            landlock_abi: self.landlock.abi(),
             waive: &self.options.waive,
         });
         Ok(Prepared {
@@ -284,7 +285,7 @@ impl Launcher {
             sources,
             mount_namespace: own(Layer::Mount),
             uts_namespace: own(Layer::Uts),
-            landlock_abi: self.landlock_abi,
+            landlock_abi: self.landlock.abi(),
         }));
         let StageStdio {
             stdin,

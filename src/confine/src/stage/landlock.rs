@@ -10,13 +10,14 @@ use landlock::{
 use rustix::fs::{Mode, OFlags};
 
 use super::{At, StageError, Steps};
+use crate::host::Landlock;
 use crate::message::Step;
 use crate::plan::{self, LandlockRule, Rule};
 
-/// The Landlock ABI of the running kernel as far as this build knows it; 0 when there is none.
+/// What this process has of the running kernel's Landlock.
 ///
 /// The version can only be read by restricting a thread, so this starts one that ends at once.
-pub(crate) fn available() -> u8 {
+pub(crate) fn available() -> Landlock {
     std::thread::spawn(|| {
         let restricted = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
@@ -24,12 +25,15 @@ pub(crate) fn available() -> u8 {
             .and_then(Ruleset::create)
             .and_then(landlock::RulesetCreated::restrict_self);
         match restricted.map(|status| status.landlock) {
-            Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi as u8,
-            _ => 0,
+            Ok(LandlockStatus::Available { effective_abi, .. }) => {
+                Landlock::Abi(effective_abi as u8)
+            }
+            Ok(LandlockStatus::NotEnabled) => Landlock::Off,
+            _ => Landlock::Refused,
         }
     })
     .join()
-    .unwrap_or(0)
+    .unwrap_or(Landlock::Refused)
 }
 
 /// The rules with their paths opened.

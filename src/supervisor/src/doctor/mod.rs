@@ -3,6 +3,8 @@
 
 mod remedy;
 mod report;
+mod surroundings;
+mod switches;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,8 @@ use std::path::{Path, PathBuf};
 use confine::derive::derive;
 use confine::host::{CapsError, Host, Privilege};
 use confine::launch::{
-    GrantedTree, IdentityChoice, Launcher, LauncherError, LauncherOptions, PoolSizes, StageStdio,
+    GrantedTree, IdentityChoice, LaunchError, Launcher, LauncherError, LauncherOptions, PoolSizes,
+    StageStdio,
 };
 use confine::plan::{Access, Mount, Program};
 use confine::profile::{Profile, Profiles};
@@ -25,6 +28,7 @@ use crate::in_full;
 use crate::load::Directories;
 use crate::stdio::{self, Pipe};
 
+use remedy::Advisor;
 pub(crate) use report::{json, words};
 
 /// Why the host could not be looked at.
@@ -39,6 +43,9 @@ pub(crate) enum DoctorError {
     /// The configuration's profiles are not usable.
     #[error("the profiles are not usable:\n{}; correct them, or leave --config away to see the built-in ones", .0.join("\n"))]
     Profiles(Vec<String>),
+    /// A sandbox cannot be built.
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// What one profile, or one granted path, comes to on this host.
@@ -46,8 +53,42 @@ pub(crate) enum DoctorError {
 pub(crate) struct Finding {
     /// The profile or the path.
     pub(crate) of: String,
-    /// What was measured, or the error of the launch.
-    pub(crate) outcome: Result<Confinement, String>,
+    /// What was measured, or why there is nothing to measure.
+    outcome: Result<Confinement, Failure>,
+}
+
+/// Why a sandbox could not be built.
+#[derive(Debug)]
+struct Failure {
+    /// In words.
+    text: String,
+    /// Whether the kernel refused what the stage did, so that those who decide that can be named.
+    refused: bool,
+}
+
+impl Failure {
+    fn new(error: &dyn std::error::Error) -> Self {
+        Self {
+            text: in_full(error),
+            refused: false,
+        }
+    }
+
+    fn missing() -> Self {
+        Self {
+            text: "it does not exist".to_owned(),
+            refused: false,
+        }
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self {
+            refused: matches!(error, LaunchError::Step { .. }),
+            ..Self::new(&error)
+        }
+    }
 }
 
 /// What this host can enforce.
@@ -55,10 +96,8 @@ pub(crate) struct Finding {
 pub(crate) struct Diagnosis {
     /// The release of the running kernel.
     pub(crate) kernel: String,
-    /// What this process may do.
-    pub(crate) privilege: Privilege,
-    /// The kernel's Landlock ABI, 0 for none.
-    pub(crate) landlock_abi: u8,
+    /// What this process may do, where it is, and what would help it.
+    advisor: Advisor,
     /// Every profile, by name.
     pub(crate) profiles: Vec<Finding>,
     /// Every granted path that exists, as a tree under `tools/base`: whether its file system takes id maps.
@@ -89,20 +128,7 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
     let config = policy
         .as_ref()
         .map_or_else(Config::default, |policy| policy.config().clone());
-    let privilege = Privilege::of_this_process()?;
-    let launcher = Launcher::new(LauncherOptions {
-        stage: directories.binaries.join("boxmaker-stage"),
-        uid_range: config.uid_range,
-        cgroup: config.cgroup,
-        name: format!("doctor-{}", std::process::id()),
-        waive: config.waive,
-        pool: PoolSizes::default(),
-    })?;
-    let examiner = Examiner {
-        launcher,
-        privilege,
-        program: directories.binaries.join("toolkit"),
-    };
+    let examiner = Examiner::new(&directories.binaries, config)?;
     let found = |profile: &Profile| Finding {
         of: profile.name.clone(),
         outcome: examiner.try_launch(profile, None),
@@ -113,13 +139,31 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
             .release()
             .to_string_lossy()
             .into_owned(),
-        privilege,
-        landlock_abi: examiner.launcher.landlock_abi(),
+        advisor: Advisor::new(examiner.privilege, examiner.launcher.landlock()),
         profiles: profiles.iter().map(found).collect(),
         paths: base
             .map(|base| examiner.paths(base, policy.as_ref()))
             .unwrap_or_default(),
     })
+}
+
+/// What a sandbox of the built-in profile `tools/base` comes to here, with `tree` to read if one is given.
+///
+/// # Errors
+/// As [`DoctorError`]; [`DoctorError::Failed`] if it cannot be built.
+pub(crate) fn measure(
+    binaries: &Path,
+    config: Config,
+    tree: Option<&Path>,
+) -> Result<Confinement, DoctorError> {
+    let profiles = Profiles::load(&BTreeMap::new()).map_err(|errors| {
+        DoctorError::Profiles(errors.iter().map(ToString::to_string).collect())
+    })?;
+    let base = profiles.get("tools/base").ok_or_else(|| {
+        DoctorError::Failed("tools/base, which is built in, is not there".to_owned())
+    })?;
+    let launched = Examiner::new(binaries, config)?.try_launch(base, tree);
+    launched.map_err(|failure| DoctorError::Failed(failure.text))
 }
 
 struct Examiner {
@@ -129,6 +173,23 @@ struct Examiner {
 }
 
 impl Examiner {
+    fn new(binaries: &Path, config: Config) -> Result<Self, DoctorError> {
+        let privilege = Privilege::of_this_process()?;
+        let launcher = Launcher::new(LauncherOptions {
+            stage: binaries.join("boxmaker-stage"),
+            uid_range: config.uid_range,
+            cgroup: config.cgroup,
+            name: format!("doctor-{}", std::process::id()),
+            waive: config.waive,
+            pool: PoolSizes::default(),
+        })?;
+        Ok(Self {
+            launcher,
+            privilege,
+            program: binaries.join("toolkit"),
+        })
+    }
+
     fn paths(&self, profile: &Profile, policy: Option<&Policy>) -> Vec<Finding> {
         let granted = policy
             .into_iter()
@@ -148,15 +209,15 @@ impl Examiner {
     }
 
     /// Builds a sandbox of `profile` with `tree` in it, and removes it.
-    fn try_launch(&self, profile: &Profile, tree: Option<&Path>) -> Result<Confinement, String> {
-        let text = |error: &dyn std::error::Error| in_full(error);
+    fn try_launch(&self, profile: &Profile, tree: Option<&Path>) -> Result<Confinement, Failure> {
+        let text = |error: &dyn std::error::Error| Failure::new(error);
         let mut mounts = Vec::new();
         let mut trees = Vec::new();
         if let Some(path) = tree {
             let root = Root::open(path).map_err(|error| text(&error))?;
-            let root = root.ok_or("it does not exist")?;
+            let root = root.ok_or_else(Failure::missing)?;
             let resolved = root.resolve(path).map_err(|error| text(&error))?;
-            let resolved = resolved.ok_or("it does not exist")?;
+            let resolved = resolved.ok_or_else(Failure::missing)?;
             mounts.push(Mount::Tree {
                 path: path.to_string_lossy().into_owned(),
                 directory: resolved.directory,
@@ -192,8 +253,7 @@ impl Examiner {
         let ends = ends().map_err(|error| text(&error))?;
         let prepared = self
             .launcher
-            .prepare(plan, trees, ends, IdentityChoice::Fresh)
-            .map_err(|error| text(&error))?;
+            .prepare(plan, trees, ends, IdentityChoice::Fresh)?;
         Ok(prepared.confinement().clone())
     }
 }

@@ -1,7 +1,11 @@
-//! How to get a layer that is missing: what to change on the host, by layer and by what was seen.
+//! How to get a layer that is missing: what to change on the host, in the container or in the unit, by layer and by what
+//! was seen.
 
-use confine::host::Privilege;
+use confine::host::{Landlock, Privilege};
 use proto::{Gap, Layer};
+
+use super::surroundings::{Surroundings, Warden};
+use super::switches::{Switch, sentence};
 
 /// A kernel setting that keeps plain users from making user namespaces, the value that does, and the cure.
 const USER_NAMESPACES: &[(&str, &str, &str)] = &[
@@ -22,100 +26,176 @@ const USER_NAMESPACES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What can be done about `gap`; none where nothing is known to help.
-pub(super) fn of_gap(gap: &Gap, privilege: Privilege, landlock_abi: u8) -> Option<String> {
-    let text = match gap.layer {
-        Layer::Uid if privilege == Privilege::UserNamespace => {
-            "start boxmaker as root: with sudo, or as a systemd unit without User="
-        }
-        Layer::Uid => {
-            "keep granted files on a file system that takes id maps (ext4, xfs, btrfs; tmpfs since Linux 6.3; not \
-             overlayfs), with Linux 5.12 or later"
-        }
-        Layer::Memory | Layer::Pids | Layer::Cpu if privilege == Privilege::UserNamespace => {
-            "start boxmaker as root, or give it a cgroup of its own: systemd-run --user --scope -p Delegate=yes"
-        }
-        Layer::Memory | Layer::Pids | Layer::Cpu => {
-            "let boxmaker make cgroups: mount /sys/fs/cgroup writable, and in a systemd unit set Delegate=yes"
-        }
-        Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
-            return Some(landlock(gap.layer, landlock_abi));
-        }
-        Layer::Rlimits => {
-            "do not start boxmaker with a hard limit of 0 on core dumps: LimitCORE=infinity in its unit, or keep \
-             CAP_SYS_RESOURCE"
-        }
-        Layer::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER=y",
-        _ => return None,
-    };
-    Some(text.to_owned())
+/// All that advice rests on.
+#[derive(Debug)]
+pub(super) struct Advisor {
+    /// What this process may do.
+    pub(super) privilege: Privilege,
+    /// Whether its uid is 0, which alone gives it no rights.
+    pub(super) is_root: bool,
+    /// What the kernel has of Landlock.
+    pub(super) landlock: Landlock,
+    /// What stands around it.
+    pub(super) around: Surroundings,
+    /// The setting that keeps plain users from making user namespaces, and its cure.
+    pub(super) closed: Option<String>,
 }
 
-/// What can be done about a sandbox that cannot be built at all.
-pub(super) fn of_failure(privilege: Privilege) -> Option<String> {
-    if privilege == Privilege::Root {
-        return Some(
-            "in a container, allow the mount and unshare calls and CAP_SYS_ADMIN, or run it outside".to_owned(),
-        );
+impl Advisor {
+    /// Looks at what this process and its host are.
+    pub(super) fn new(privilege: Privilege, landlock: Landlock) -> Self {
+        let closed = USER_NAMESPACES.iter().find(|(path, value, _)| {
+            std::fs::read_to_string(path).is_ok_and(|text| text.trim() == *value)
+        });
+        Self {
+            privilege,
+            is_root: rustix::process::geteuid().is_root(),
+            landlock,
+            around: Surroundings::read(),
+            closed: closed.map(|(path, value, cure)| format!("{path} is {value}: {cure}")),
+        }
     }
-    let closed = USER_NAMESPACES.iter().find(|(path, value, _)| {
-        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == *value)
-    });
-    Some(closed.map_or_else(
-        || "start boxmaker as root, or allow plain users to make user namespaces".to_owned(),
-        |(path, value, cure)| format!("{path} is {value}: {cure}; or start boxmaker as root"),
-    ))
-}
 
-fn landlock(layer: Layer, abi: u8) -> String {
-    if abi == 0 {
-        return "use a kernel with CONFIG_SECURITY_LANDLOCK=y and `landlock` in its list of security modules (lsm= on \
-                the kernel's command line)"
-            .to_owned();
+    /// What can be done about `gap`; none where nothing is known to help.
+    pub(super) fn of_gap(&self, gap: &Gap) -> Option<String> {
+        match gap.layer {
+            Layer::Mount
+            | Layer::Pid
+            | Layer::Net
+            | Layer::Ipc
+            | Layer::Uts
+            | Layer::CgroupNs
+            | Layer::MountFlags => self.of_namespaces(),
+            Layer::Uid => self.of_uid(),
+            Layer::Memory | Layer::Pids | Layer::Cpu => Some(self.of_limits()),
+            Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
+                Some(self.of_landlock(gap.layer))
+            }
+            Layer::Rlimits => Some(
+                "do not start boxmaker with a hard limit of 0 on core dumps: LimitCORE=infinity in its unit, or keep \
+                 CAP_SYS_RESOURCE"
+                    .to_owned(),
+            ),
+            Layer::Seccomp => Some("use a kernel with CONFIG_SECCOMP_FILTER=y".to_owned()),
+            _ => None,
+        }
     }
-    let since = match layer {
-        Layer::LandlockNet => "6.7",
-        Layer::LandlockScope => "6.12",
-        _ => "6.10",
-    };
-    format!("Linux {since} or later; this kernel's Landlock has ABI {abi}")
+
+    /// What can be done about a sandbox that cannot be built at all.
+    pub(super) fn of_failure(&self) -> Option<String> {
+        self.of_namespaces()
+    }
+
+    /// What keeps namespaces and mounts from this process, as far as it can be seen.
+    fn of_namespaces(&self) -> Option<String> {
+        let user = self.privilege != Privilege::Root;
+        if let Some(closed) = self.closed.as_ref().filter(|_| user) {
+            return Some(format!("{closed}; or start boxmaker as root"));
+        }
+        sentence(&self.obstacles(user), &self.around).or_else(|| {
+            user.then(|| {
+                "start boxmaker as root, or allow plain users to make user namespaces".to_owned()
+            })
+        })
+    }
+
+    /// What stands in the way of namespaces, made by a plain `user` or by root.
+    fn obstacles(&self, user: bool) -> Vec<Switch> {
+        let Surroundings {
+            filtered,
+            apparmor,
+            masked,
+            remapped,
+            ..
+        } = &self.around;
+        let mut found = Vec::new();
+        found.extend(filtered.then_some(Switch::Calls));
+        found.extend(apparmor.as_ref().map(|_| Switch::AppArmor));
+        // Root of the host may mount /proc however much of it is masked; a user namespace may not.
+        found.extend((*masked && (user || *remapped)).then_some(Switch::Proc));
+        found
+    }
+
+    fn of_uid(&self) -> Option<String> {
+        let around = &self.around;
+        if self.privilege != Privilege::Root {
+            let mut switches = Vec::new();
+            switches.extend(around.bounded.then_some(Switch::Admin));
+            switches.extend(self.obstacles(false));
+            // Where root could have all it needs, to be root is enough.
+            if !switches.is_empty() && !self.is_root {
+                switches.push(Switch::Root);
+            }
+            return sentence(&switches, around).or_else(|| {
+                let text = match self.is_root {
+                    true => "start boxmaker with all capabilities of root",
+                    false => {
+                        "start boxmaker as root: with sudo, or as a systemd unit without User="
+                    }
+                };
+                Some(text.to_owned())
+            });
+        }
+        if around.remapped {
+            let outside = sentence(&[Switch::Users], around);
+            return Some(format!(
+                "id maps need root of the host: {}",
+                outside
+                    .unwrap_or_else(|| "start boxmaker outside of its user namespace".to_owned())
+            ));
+        }
+        let files = "keep granted files on a file system that takes id maps (ext4, xfs, btrfs; tmpfs since Linux 6.3; \
+                     not overlayfs), with Linux 5.12 or later";
+        let volume = sentence(&[Switch::Volume], around);
+        Some(volume.map_or_else(|| files.to_owned(), |volume| format!("{files}: {volume}")))
+    }
+
+    fn of_limits(&self) -> String {
+        let plain = self.privilege != Privilege::Root && !self.is_root;
+        let unit = self.around.warden == Warden::Unit;
+        let mut switches = Vec::new();
+        switches.extend((self.around.held_cgroups || unit).then_some(Switch::Cgroups));
+        switches.extend(self.around.remapped.then_some(Switch::Users));
+        // A unit's group is delegated to its user, a container's to root.
+        if plain && !unit && !switches.is_empty() {
+            switches.push(Switch::Root);
+        }
+        sentence(&switches, &self.around).unwrap_or_else(|| {
+            let text = if plain {
+                "start boxmaker as root, or give it a cgroup of its own: systemd-run --user --scope -p Delegate=yes"
+            } else {
+                "let boxmaker make cgroups: mount /sys/fs/cgroup writable, and in a systemd unit set Delegate=yes"
+            };
+            text.to_owned()
+        })
+    }
+
+    fn of_landlock(&self, layer: Layer) -> String {
+        let abi = match self.landlock {
+            Landlock::Off => {
+                return "boot with `landlock` in the list of security modules: lsm= on the kernel's command line has \
+                        to name it"
+                    .to_owned();
+            }
+            Landlock::Refused => {
+                let kernel = "use a kernel with CONFIG_SECURITY_LANDLOCK=y";
+                return match sentence(&[Switch::Landlock], &self.around) {
+                    Some(sentence) if self.around.filtered => {
+                        format!("{sentence}; or, if the kernel has none, {kernel}")
+                    }
+                    _ => format!("{kernel}, Linux 5.13 or later"),
+                };
+            }
+            Landlock::Abi(abi) => abi,
+        };
+        let since = match layer {
+            Layer::LandlockNet => "6.7",
+            Layer::LandlockScope => "6.12",
+            _ => "6.10",
+        };
+        format!("Linux {since} or later; this kernel's Landlock has ABI {abi}")
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gap(layer: Layer) -> Gap {
-        Gap {
-            layer,
-            reason: "seen".to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_plain_user_is_sent_to_root_and_root_to_the_file_system() {
-        let user = of_gap(&gap(Layer::Uid), Privilege::UserNamespace, 7).unwrap();
-        assert!(user.contains("as root"), "{user}");
-        let root = of_gap(&gap(Layer::Uid), Privilege::Root, 7).unwrap();
-        assert!(root.contains("overlayfs"), "{root}");
-    }
-
-    #[test]
-    fn an_old_kernel_is_told_which_one_has_the_layer() {
-        assert!(
-            of_gap(&gap(Layer::LandlockNet), Privilege::Root, 2)
-                .unwrap()
-                .contains("6.7")
-        );
-        assert!(
-            of_gap(&gap(Layer::LandlockScope), Privilege::Root, 5)
-                .unwrap()
-                .contains("6.12")
-        );
-        assert!(
-            of_gap(&gap(Layer::LandlockFs), Privilege::Root, 0)
-                .unwrap()
-                .contains("lsm=")
-        );
-    }
-}
+pub(super) mod tests;

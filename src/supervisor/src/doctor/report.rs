@@ -1,26 +1,42 @@
 //! A diagnosis as people read it, at most 80 columns where the host's own words allow, and as JSON.
 
-use confine::host::Privilege;
+use confine::host::{Landlock, Privilege};
 use proto::{Confinement, Layer};
 use serde_json::{Value, json as value};
 
-use super::remedy;
-use super::{Diagnosis, Finding};
+use super::remedy::Advisor;
+use super::surroundings::Warden;
+use super::{Diagnosis, Failure, Finding};
 
 /// Where lines are broken.
 const WIDTH: usize = 80;
 
 /// The diagnosis in words.
 pub(crate) fn words(diagnosis: &Diagnosis) -> String {
-    let who = match diagnosis.privilege {
-        Privilege::Root => "root",
-        Privilege::UserNamespace => "a plain user",
+    let advisor = &diagnosis.advisor;
+    let who = match (advisor.privilege, advisor.is_root) {
+        (Privilege::Root, _) => "root",
+        (_, true) => "root without all its capabilities",
+        (_, false) => "a plain user",
     };
-    let landlock = match diagnosis.landlock_abi {
-        0 => "no Landlock".to_owned(),
-        abi => format!("Landlock ABI {abi}"),
+    let place = match advisor.around.warden {
+        Warden::Nobody => "",
+        Warden::Unit => " in a unit",
+        Warden::Docker => " in a container of Docker",
+        Warden::Podman => " in a container of Podman",
+        Warden::Kubernetes => " in a pod",
+        Warden::Nspawn => " in a container of systemd-nspawn",
+        Warden::Container => " in a container",
     };
-    let mut text = format!("Linux {}, as {who}, {landlock}\n", diagnosis.kernel);
+    let landlock = match advisor.landlock {
+        Landlock::Abi(abi) => format!("Landlock ABI {abi}"),
+        Landlock::Off => "Landlock switched off".to_owned(),
+        Landlock::Refused => "no Landlock".to_owned(),
+    };
+    let mut text = folded(
+        &format!("Linux {},", diagnosis.kernel),
+        &format!("as {who}{place}, {landlock}"),
+    );
     for finding in &diagnosis.profiles {
         text.push_str(&format!("\nprofile {}\n", finding.of));
         text.push_str(&one(finding, diagnosis));
@@ -32,7 +48,7 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
             Ok(confinement) => confinement.gap(Layer::Uid).is_some(),
             Err(_) => true,
         });
-    for finding in uid_gaps.filter(|_| diagnosis.privilege == Privilege::Root) {
+    for finding in uid_gaps.filter(|_| advisor.privilege == Privilege::Root) {
         text.push_str(&format!("\ngranted path {}\n", finding.of));
         text.push_str(&one(finding, diagnosis));
     }
@@ -44,13 +60,19 @@ fn one(finding: &Finding, diagnosis: &Diagnosis) -> String {
     match &finding.outcome {
         Ok(confinement) => measured(confinement, diagnosis),
         Err(error) => {
-            let mut text = folded("  cannot be launched: ", error);
-            if let Some(cure) = remedy::of_failure(diagnosis.privilege) {
+            let mut text = folded("  cannot be launched: ", &error.text);
+            if let Some(cure) = cure(error, diagnosis) {
                 text.push_str(&folded("    what helps: ", &cure));
             }
             text
         }
     }
+}
+
+/// What helps against a refusal; every other failure says it itself.
+fn cure(failure: &Failure, diagnosis: &Diagnosis) -> Option<String> {
+    let refused = failure.refused.then_some(&diagnosis.advisor);
+    refused.and_then(Advisor::of_failure)
 }
 
 fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
@@ -71,7 +93,7 @@ fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
             &format!("  gap {}{waived}: ", gap.layer),
             &gap.reason,
         ));
-        let cure = remedy::of_gap(gap, diagnosis.privilege, diagnosis.landlock_abi);
+        let cure = diagnosis.advisor.of_gap(gap);
         if let Some(cure) = cure {
             text.push_str(&folded("    what helps: ", &cure));
         }
@@ -110,8 +132,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                         .gaps
                         .iter()
                         .map(|gap| {
-                            let cure =
-                                remedy::of_gap(gap, diagnosis.privilege, diagnosis.landlock_abi);
+                            let cure = diagnosis.advisor.of_gap(gap);
                             value!({ "layer": gap.layer, "reason": gap.reason, "helps": cure })
                         })
                         .collect();
@@ -126,19 +147,28 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                 }
                 Err(error) => value!({
                     key: finding.of,
-                    "error": error,
-                    "helps": remedy::of_failure(diagnosis.privilege),
+                    "error": error.text,
+                    "helps": cure(error, diagnosis),
                 }),
             })
             .collect()
     };
     value!({
         "kernel": diagnosis.kernel,
-        "privilege": match diagnosis.privilege {
+        "privilege": match diagnosis.advisor.privilege {
             Privilege::Root => "root",
             Privilege::UserNamespace => "user",
         },
-        "landlock_abi": diagnosis.landlock_abi,
+        "place": match diagnosis.advisor.around.warden {
+            Warden::Nobody => None,
+            Warden::Unit => Some("unit"),
+            Warden::Docker => Some("docker"),
+            Warden::Podman => Some("podman"),
+            Warden::Kubernetes => Some("kubernetes"),
+            Warden::Nspawn => Some("systemd-nspawn"),
+            Warden::Container => Some("container"),
+        },
+        "landlock_abi": diagnosis.advisor.landlock.abi(),
         "level": diagnosis.level(),
         "profiles": findings("profile", &diagnosis.profiles),
         "paths": findings("path", &diagnosis.paths),
