@@ -9,7 +9,7 @@ use proto::client::ToolResponse;
 use proto::{DenyReason, Layer, Level};
 use serde_json::{Value, json};
 
-use super::setting::Setting;
+use super::setting::{PYTHON, Setting};
 
 /// How a call must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub(super) fn acts(setting: &Setting) -> Vec<Act> {
             "report",
             json!({"script": file("scripts/harvest.py")}),
         )
-        .needs("/usr/bin/python3"),
+        .needs(PYTHON),
         Act::new(
             Part::Work,
             "write a letter, for which the owner is asked, and says yes",

@@ -7,14 +7,20 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use confine::cgroup::{Backend, CgroupError};
 use confine::host::{CapsError, Privilege};
 use ledger::Paths;
-use proto::config::CgroupChoice;
-use proto::{Layer, Level};
+use proto::config::Config;
+use proto::{Gap, Layer, Level};
+
+use crate::doctor::{self, DoctorError};
 
 /// The user whose files the demo works on when root runs it; it need not exist.
 const OWNER: u32 = 1000;
+
+/// What runs the owner's script, and the tool and grant that are about it. Without the one there are not the others: a
+/// tool whose program is not there does not load.
+pub(super) const PYTHON: &str = "/usr/bin/python3";
+const SCRIPTED: &str = "report";
 
 /// The one grant that asks for full confinement whoever runs the demo.
 const STRICT: &str = "strict";
@@ -120,9 +126,9 @@ pub(crate) enum SettingError {
     /// The rights of this process could not be read.
     #[error("cannot read the capabilities of this process: {0}")]
     Capabilities(#[from] CapsError),
-    /// The host's cgroups could not be looked at.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
+    /// This host cannot make sandboxes as they are needed here.
+    #[error("cannot try what this host can enforce: {0}; `boxmaker doctor` says what helps")]
+    Measure(#[from] DoctorError),
 }
 
 /// Where everything of the demo is.
@@ -134,7 +140,12 @@ pub(super) struct Setting {
     pub(super) paths: Paths,
     /// Tells the sessions of this run from those of earlier ones: the log is kept.
     pub(super) run: String,
-    waived: Vec<(Layer, String)>,
+    /// The uids of its sandboxes.
+    uids: (u32, u32),
+    /// What cannot be enforced here for any sandbox; as root all of it is waived, or nothing would start.
+    gaps: Vec<Gap>,
+    /// What cannot be enforced besides for a sandbox that is shown the files.
+    of_files: Vec<Gap>,
     privilege: Privilege,
 }
 
@@ -152,14 +163,8 @@ impl Setting {
             make(directory)?;
         }
         let privilege = Privilege::of_this_process()?;
-        // With cgroup v2 this process takes the leaf in which the supervisor, its child, is then at home.
-        let limits = Backend::detect(CgroupChoice::Auto, "demo")?.settle()?;
-        // A plain user's grants accept partial confinement instead.
-        let waived = match privilege {
-            Privilege::Root => limits.missing().to_vec(),
-            Privilege::UserNamespace => Vec::new(),
-        };
-        let setting = Self {
+        let usual = Config::default().uid_range;
+        let mut setting = Self {
             paths: Paths {
                 audit: home.join("audit"),
                 anchor: home.join("anchor"),
@@ -171,27 +176,65 @@ impl Setting {
             home,
             config,
             files,
-            waived,
+            uids: confine::uids::fitting(usual).unwrap_or(usual),
+            gaps: Vec::new(),
+            of_files: Vec::new(),
             privilege,
         };
-        setting.configure()?;
         setting.fill()?;
+        setting.measure()?;
+        setting.configure()?;
         Ok(setting)
+    }
+
+    /// Finds out what this host can enforce, by a sandbox without and one with the files. With cgroup v2 this process takes
+    /// the leaf in which the supervisor, its child, is then at home.
+    fn measure(&mut self) -> Result<(), SettingError> {
+        let own = std::env::current_exe().map_err(failed("find", Path::new("boxmaker")))?;
+        let binaries = own.parent().unwrap_or(Path::new("/"));
+        let gaps = |tree| -> Result<Vec<Gap>, DoctorError> {
+            let config = Config {
+                uid_range: self.uids,
+                ..Config::default()
+            };
+            Ok(doctor::measure(binaries, config, tree)?.gaps)
+        };
+        let of_all = gaps(None)?;
+        let mut of_files = gaps(Some(&self.files))?;
+        of_files.retain(|gap| of_all.iter().all(|known| known.layer != gap.layer));
+        (self.gaps, self.of_files) = (of_all, of_files);
+        Ok(())
+    }
+
+    /// What the configuration waives.
+    fn waived(&self) -> &[Gap] {
+        match self.privilege {
+            Privilege::Root => &self.gaps,
+            // A plain user's grants accept partial confinement instead.
+            Privilege::UserNamespace => &[],
+        }
     }
 
     fn configure(&self) -> Result<(), SettingError> {
         let names: Vec<String> = self
-            .waived
+            .waived()
             .iter()
-            .map(|(layer, _)| format!("\"{layer}\""))
+            .map(|gap| format!("\"{}\"", gap.layer))
             .collect();
+        let (first, count) = self.uids;
         write(
             &self.config.join("config.toml"),
-            &format!("waive = [{}]\n", names.join(", ")),
+            &format!(
+                "uid_range = [{first}, {count}]\nwaive = [{}]\n",
+                names.join(", ")
+            ),
         )?;
         let files = self.files.to_string_lossy();
         for (kind, all) in [("grants", GRANTS), ("tools", TOOLS)] {
             for (name, text) in all {
+                if *name == SCRIPTED && !Path::new(PYTHON).exists() {
+                    continue;
+                }
                 let path = self.config.join(kind).join(format!("{name}.toml"));
                 let text = text.replace("@FILES@", &files);
                 let partial = kind == "grants" && *name != STRICT && self.least() == Level::Partial;
@@ -222,18 +265,18 @@ impl Setting {
         own(&self.files, self.owner())
     }
 
-    /// The least level that the demo's grants accept: what whoever runs it can have.
+    /// The least level that the demo's grants accept: what whoever runs it can have here.
     pub(super) const fn least(&self) -> Level {
         match self.privilege {
-            Privilege::Root => Level::Full,
-            Privilege::UserNamespace => Level::Partial,
+            Privilege::Root if self.of_files.is_empty() => Level::Full,
+            _ => Level::Partial,
         }
     }
 
     /// Why nothing holds `layer` on this host, if nothing does.
     pub(super) fn unlimited(&self, layer: Layer) -> Option<String> {
-        let (_, reason) = self.waived.iter().find(|(waived, _)| *waived == layer)?;
-        Some(format!("nothing would stop it here: {reason}"))
+        let gap = self.gaps.iter().find(|gap| gap.layer == layer)?;
+        Some(format!("nothing would stop it here: {}", gap.reason))
     }
 
     /// The user whose the files are: another one, or without root whoever runs the demo.
@@ -261,8 +304,18 @@ impl Setting {
                 "\n  level    partial: without root every sandbox has your uid; as root it is full",
             );
         }
-        for (layer, reason) in &self.waived {
-            text.push_str(&format!("\n  waived   {layer}: {reason}"));
+        for gap in self
+            .of_files
+            .iter()
+            .filter(|_| self.privilege == Privilege::Root)
+        {
+            text.push_str(&format!(
+                "\n  level    partial here, for {}: {}",
+                gap.layer, gap.reason
+            ));
+        }
+        for gap in self.waived() {
+            text.push_str(&format!("\n  waived   {}: {}", gap.layer, gap.reason));
         }
         text
     }
