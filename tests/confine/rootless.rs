@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use boxmaker_tests::binaries::binary;
+use boxmaker_tests::binaries::{binary, skipped_without_user_namespaces};
 use proto::{Confinement, Layer, Level};
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -78,18 +78,6 @@ impl Place {
             )
         })
     }
-}
-
-/// Whether a plain user may make a user namespace here.
-fn skipped_without_user_namespaces(test: &str) -> bool {
-    let off =
-        |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
-    let closed = off("/proc/sys/user/max_user_namespaces", "0")
-        || off("/proc/sys/kernel/unprivileged_userns_clone", "0");
-    if closed {
-        println!("skipped: {test}: plain users may not make user namespaces on this host");
-    }
-    closed
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Where the binaries under test are, and what this process may do.
 
+use std::fs;
 use std::path::PathBuf;
 
 /// The path of one of the workspace's binaries.
@@ -31,4 +32,17 @@ pub fn skipped_without_root(test: &str) -> bool {
         println!("skipped: {test}: needs root, to make namespaces, cgroups and id maps");
     }
     !root
+}
+
+/// Says why a test whose supervisor is a plain user's does nothing, and whether it must.
+#[must_use]
+pub fn skipped_without_user_namespaces(test: &str) -> bool {
+    let off =
+        |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    let closed = off("/proc/sys/user/max_user_namespaces", "0")
+        || off("/proc/sys/kernel/unprivileged_userns_clone", "0");
+    if closed {
+        println!("skipped: {test}: plain users may not make user namespaces on this host");
+    }
+    closed
 }

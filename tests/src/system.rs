@@ -10,8 +10,9 @@ use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use confine::cgroup::Backend;
@@ -44,6 +45,10 @@ pub enum Brokerd {
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
+    /// To whom the owner's files belong.
+    owner: u32,
+    /// Who starts the supervisor, if that is not the user of the test.
+    starter: Option<u32>,
     mounts: RefCell<Vec<PathBuf>>,
 }
 
@@ -54,6 +59,26 @@ impl Home {
     /// A directory cannot be made, or a binary is not built.
     #[must_use]
     pub fn new(brokerd: Brokerd) -> Self {
+        Self::with(brokerd, OWNER, None)
+    }
+
+    /// The same for a supervisor without privileges: as root, home, configuration and files belong to `user`, who
+    /// starts it; as a plain user, to whoever runs the test.
+    ///
+    /// # Panics
+    /// A directory cannot be made, or a binary is not built.
+    #[must_use]
+    pub fn of_plain_user(brokerd: Brokerd, user: u32) -> Self {
+        let own = rustix::process::geteuid();
+        let starter = own.is_root().then_some(user);
+        let home = Self::with(brokerd, starter.unwrap_or(own.as_raw()), starter);
+        if let Some(user) = starter {
+            chown(home.at("home"), Some(user), Some(user)).unwrap();
+        }
+        home
+    }
+
+    fn with(brokerd: Brokerd, owner: u32, starter: Option<u32>) -> Self {
         // Whatever it was: what a group may write is no configuration.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         // Not below /tmp: that is each sandbox's own scratch directory.
@@ -61,6 +86,8 @@ impl Home {
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let home = Self {
             directory,
+            owner,
+            starter,
             mounts: RefCell::default(),
         };
         for below in ["bin", "home", "config/grants", "config/tools", "files"] {
@@ -82,8 +109,12 @@ impl Home {
             .map(|(layer, _)| format!("\"{layer}\""))
             .collect();
         home.configure("config.toml", &format!("waive = [{}]\n", waived.join(", ")));
-        own(&home.at("files"));
+        home.own_files();
         home
+    }
+
+    fn own_files(&self) {
+        own(&self.at("files"), self.owner);
     }
 
     /// Puts a program in the place of `brokerd`, for the next start of it.
@@ -98,6 +129,12 @@ impl Home {
         let (new, place_of) = (self.at("bin").join("next"), self.at("bin").join("brokerd"));
         place(&binary(name), &new);
         fs::rename(new, place_of).unwrap();
+    }
+
+    /// The directory that holds home, configuration, binaries and the owner's files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     fn at(&self, below: &str) -> PathBuf {
@@ -143,7 +180,7 @@ impl Home {
     pub fn folder(&self, below: &str) -> String {
         let path = self.at("files").join(below);
         fs::create_dir_all(&path).unwrap();
-        own(&self.at("files"));
+        self.own_files();
         self.path(below)
     }
 
@@ -155,7 +192,7 @@ impl Home {
         let path = self.at("files").join(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
-        own(&self.at("files"));
+        self.own_files();
         self.path(below)
     }
 
@@ -203,7 +240,11 @@ impl Home {
                 .open(self.at(name));
             Stdio::from(file.unwrap())
         };
-        let child = Command::new(self.at("bin/boxmaker"))
+        let mut command = Command::new(self.at("bin/boxmaker"));
+        if let Some(user) = self.starter {
+            command.uid(user).gid(user);
+        }
+        let child = command
             .arg("up")
             .arg("--home")
             .arg(self.home())

@@ -1,10 +1,11 @@
 //! Uids that belong to one sandbox: allotted from a range, and locked so that no other supervisor of this host, whatever
-//! its home, uses the same one meanwhile.
+//! its home, uses the same one meanwhile. A lock is a file that is there as long as it is held; whoever holds it removes
+//! it, so one that was removed between open(2) and flock(2) is no lock.
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
@@ -145,6 +146,20 @@ impl Uids {
         }
     }
 
+    /// Removes the locks of this range that nobody holds: those of a supervisor that was killed.
+    pub(crate) fn sweep(&self) {
+        // Without the directory, or without the right to read it, there is nothing to remove.
+        let entries = fs::read_dir(&self.locks).into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        for number in numbers {
+            let slot = u32::checked_sub(number, self.first);
+            if slot.is_some_and(|slot| slot < self.count) {
+                // Taken and given back. One that cannot be taken is left to who holds it.
+                let _ = self.take(number);
+            }
+        }
+    }
+
     /// Takes a uid, unless somebody has it.
     fn take(&self, number: u32) -> Result<Option<Uid>, UidError> {
         if !self.mapped {
@@ -155,8 +170,24 @@ impl Uids {
             });
         }
         let path = self.locks.join(number.to_string());
+        loop {
+            match self.try_lock(&path)? {
+                Tried::Held => return Ok(None),
+                Tried::Removed => {}
+                Tried::Locked(lock) => {
+                    return Ok(Some(Uid {
+                        number,
+                        path,
+                        _lock: lock,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Tried, UidError> {
         let failed = |source| UidError::Lock {
-            path: path.clone(),
+            path: path.to_owned(),
             source,
         };
         // Closed to everybody else: whoever may open a lock may also hold it.
@@ -167,7 +198,7 @@ impl Uids {
                 .create(true)
                 .truncate(false)
                 .mode(0o600)
-                .open(&path)
+                .open(path)
         };
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -179,20 +210,28 @@ impl Uids {
         };
         let file = file.map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Uid {
-                number,
-                _lock: file,
-            })),
-            Err(Errno::WOULDBLOCK) => Ok(None),
+            Ok(()) if file.metadata().map_err(failed)?.nlink() == 0 => Ok(Tried::Removed),
+            Ok(()) => Ok(Tried::Locked(file)),
+            Err(Errno::WOULDBLOCK) => Ok(Tried::Held),
             Err(errno) => Err(failed(errno.into())),
         }
     }
+}
+
+/// What one attempt at a lock came to.
+enum Tried {
+    Locked(File),
+    /// Somebody else has it.
+    Held,
+    /// Who had it removed it meanwhile.
+    Removed,
 }
 
 /// A uid that nobody else is given as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Uid {
     number: u32,
+    path: PathBuf,
     _lock: File,
 }
 
@@ -205,8 +244,17 @@ impl Uid {
     }
 }
 
+impl Drop for Uid {
+    fn drop(&mut self) {
+        // Before the lock goes with its file. One that stays is removed by the next who takes it, or by the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -264,6 +312,49 @@ mod tests {
         assert!(matches!(uids.slot(4), Err(UidError::Slot(4))));
         let uids = Uids::new((100, 64), locks.path().to_owned());
         assert!(matches!(uids.slot(ROLE_SLOTS), Err(UidError::Slot(_))));
+    }
+
+    #[test]
+    fn a_lock_is_there_while_it_is_held_and_one_that_was_left_is_removed() {
+        let locks = tempfile::tempdir().unwrap();
+        let there = || {
+            let entries = fs::read_dir(locks.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        for left in ["99", "100", "117", "118", "other"] {
+            fs::write(locks.path().join(left), "").unwrap();
+        }
+        let uids = Uids::new((100, ROLE_SLOTS + 2), locks.path().to_owned());
+        let held = uids.fresh().unwrap();
+        assert_eq!(there(), ["100", "116", "117", "118", "99", "other"]);
+        uids.sweep();
+        assert_eq!(there(), ["116", "118", "99", "other"]);
+        drop(held);
+        assert_eq!(there(), ["118", "99", "other"]);
+    }
+
+    #[test]
+    fn a_lock_that_is_removed_and_taken_all_the_time_has_one_holder() {
+        let locks = tempfile::tempdir().unwrap();
+        let held = std::sync::atomic::AtomicU32::new(0);
+        let uids = Uids::new((100, 1), locks.path().to_owned());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        let Some(uid) = uids.take(100).unwrap() else {
+                            continue;
+                        };
+                        assert_eq!(held.fetch_add(1, Ordering::SeqCst), 0);
+                        held.fetch_sub(1, Ordering::SeqCst);
+                        drop(uid);
+                    }
+                });
+            }
+        });
+        assert!(fs::read_dir(locks.path()).unwrap().next().is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown};
 use std::path::Path;
 
-/// The user to whom the files belong; it need not exist.
+/// The user to whom the files belong where root starts the supervisor; it need not exist.
 pub const OWNER: u32 = 1000;
 
 /// A binary under another name: linked where that works, so that it costs nothing.
@@ -14,19 +14,20 @@ pub(super) fn place(from: &Path, to: &Path) {
     }
 }
 
-/// Gives `path` and everything below it to the owner, directories 0700 and files 0600.
-pub(super) fn own(path: &Path) {
+/// Gives `path` and everything below it to `owner`, directories 0700 and files 0600.
+pub(super) fn own(path: &Path, owner: u32) {
     let metadata = fs::symlink_metadata(path).unwrap();
-    lchown(path, Some(OWNER), Some(OWNER)).unwrap();
+    let group = rustix::process::geteuid().is_root().then_some(owner);
+    lchown(path, Some(owner), group).unwrap();
     if metadata.is_symlink() {
         return;
     }
     let mode = if metadata.is_dir() { 0o700 } else { 0o600 };
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    chown(path, Some(OWNER), Some(OWNER)).unwrap();
+    chown(path, Some(owner), group).unwrap();
     if metadata.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
-            own(&entry.unwrap().path());
+            own(&entry.unwrap().path(), owner);
         }
     }
 }

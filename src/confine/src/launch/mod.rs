@@ -182,9 +182,11 @@ impl Launcher {
         let parker = Parker::new(options.stage.clone(), backend);
         let pool =
             Pool::new(parker, options.pool.clone()).map_err(kernel("start the warm pool"))?;
+        let uids = Uids::new(options.uid_range, LOCKS.into());
+        uids.sweep();
         Ok(Self {
             pool,
-            uids: Uids::new(options.uid_range, LOCKS.into()),
+            uids,
             mapper: Mapper::new(options.stage.clone()),
             landlock: crate::stage::landlock_available(),
             namespaces,
