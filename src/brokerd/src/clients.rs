@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ipc::Connection;
+use proto::client::SessionOpen;
 use proto::{Answer, Envelope, ErrorCode, Message, WireError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -145,6 +146,7 @@ fn serve(broker: &Broker, connection: &Connection, place: &Place) {
                 answer(connection, id, response.map(Message::ToolResponse))
             }
             Message::Approvals(_) => answer_in_parts(connection, id, broker.list_questions()),
+            Message::SessionOpen(open) => open_session(broker, connection, id, open),
             other => answer(connection, id, handle(broker, other)),
         };
         if !answered {
@@ -153,10 +155,30 @@ fn serve(broker: &Broker, connection: &Connection, place: &Place) {
     }
 }
 
-/// Every kind but `tool_request` and `approvals` that this listener takes.
+/// Opens a session and names it to the peer. One that boxmaker named and nobody was told of would stay open for ever,
+/// so it is ended.
+fn open_session(broker: &Broker, connection: &Connection, id: u64, open: SessionOpen) -> bool {
+    let named = open.session.is_some();
+    let opened = broker.open_session(open);
+    let fresh = match &opened {
+        Ok(Message::SessionOpened(opened)) if !named => Some(opened.session.clone()),
+        _ => None,
+    };
+    let told = answer(connection, id, opened.map_err(Unanswered::Error));
+    if let (false, Some(session)) = (told, fresh)
+        && let Err(error) = broker.end_session(&session)
+    {
+        report(format_args!(
+            "session {session} was not ended: {}",
+            error.detail
+        ));
+    }
+    told
+}
+
+/// Every kind that this listener takes and that `serve` does not answer itself.
 fn handle(broker: &Broker, message: Message) -> Result<Message, Unanswered> {
     let answer = match message {
-        Message::SessionOpen(open) => broker.open_session(open),
         Message::SessionList(_) => Ok(broker.list_sessions()),
         Message::SessionEnd(end) => broker.end_session(&end.session),
         Message::ToolsList(_) => broker.list_tools(),

@@ -1,6 +1,7 @@
 //! Sessions as the owner opens, lists and ends them.
 
 use proto::audit::SessionEvent;
+use proto::broker::RecordEntry;
 use proto::client::{SessionEnd, SessionOpen, SessionSummary};
 use proto::role::Empty;
 use proto::{CallId, DataClass, ErrorCode, Message};
@@ -51,6 +52,40 @@ fn a_session_without_a_name_gets_one_of_its_own() {
     }
     names.dedup();
     assert_eq!(names.len(), 3);
+}
+
+#[test]
+fn a_session_that_nobody_was_told_of_is_ended_and_one_with_a_name_stays_open() {
+    let supervisor = Supervisor::ready();
+    for name in [Some("mine"), None] {
+        let mut client = supervisor.client();
+        client.ask(open(name));
+        let (id, _) = supervisor.record();
+        drop(client);
+        supervisor.recorded(id, 1);
+    }
+    let (id, entry) = supervisor.record();
+    let RecordEntry::Session { session, event, .. } = entry else {
+        panic!("{entry:?}");
+    };
+    assert_eq!(event, SessionEvent::Ended);
+    supervisor.recorded(id, 2);
+    let mut client = supervisor.client();
+    // Its end is known once brokerd has heard that it is recorded.
+    let by = std::time::Instant::now() + crate::supervisor::PATIENCE;
+    loop {
+        client.ask(Message::SessionList(Empty {}));
+        let Message::SessionListReply(list) = client.answer() else {
+            panic!("no list");
+        };
+        let open: Vec<_> = list.sessions.iter().filter(|known| known.open).collect();
+        assert!(open.iter().any(|known| known.session.as_str() == "mine"));
+        if open.iter().all(|known| known.session != session) {
+            break;
+        }
+        assert!(std::time::Instant::now() < by, "{open:?}");
+        std::thread::yield_now();
+    }
 }
 
 #[test]
