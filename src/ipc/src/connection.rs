@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use proto::frame::FrameError;
+use proto::frame::{FrameError, MAX_FRAME};
 use proto::message::DecodeError;
 use proto::{Envelope, ErrorCode, Message, WireError as ErrorBody};
 
@@ -52,7 +52,7 @@ pub enum RecvError {
 }
 
 impl RecvError {
-    /// The `error` message that tells the peer, before the connection is closed.
+    /// The `error` message that tells the peer, before the connection is closed: what is wrong, the rule, the way out.
     #[must_use]
     pub fn reply(&self) -> Envelope {
         let (id, code) = match self {
@@ -64,9 +64,35 @@ impl RecvError {
             id,
             Message::Error(ErrorBody {
                 code,
-                detail: self.to_string(),
+                detail: format!("{self}; {}", self.rule()),
             }),
         )
+    }
+
+    /// What the peer should have sent, and what it can do.
+    fn rule(&self) -> String {
+        let rule = match self {
+            Self::Wire(WireError::Frame(_)) => {
+                return format!(
+                    "a frame is a length of 4 bytes, big-endian, from 1 to {MAX_FRAME}, and that many bytes: connect \
+                     again and send that"
+                );
+            }
+            Self::Wire(WireError::TooManyDescriptors | WireError::MisplacedDescriptors)
+            | Self::Count { .. } => {
+                "descriptors come with the first byte of a frame, as many as its kind carries (docs/formats.md, section \
+                 1): connect again and send those"
+            }
+            Self::Decode(DecodeError {
+                code: ErrorCode::BadVersion,
+                ..
+            }) => "both sides have to be of one build: install them together",
+            Self::Decode(_) => {
+                "docs/formats.md, sections 1 and 2, says what a message is and which kinds there are: connect again and \
+                 send one of them"
+            }
+        };
+        rule.to_owned()
     }
 }
 
