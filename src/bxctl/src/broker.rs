@@ -3,6 +3,7 @@
 mod error;
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,6 +49,12 @@ impl Broker {
                 _ => BrokerError::Connect { path, source },
             }),
         }
+    }
+
+    /// The stream that this line is on.
+    #[must_use]
+    pub fn stream(&self) -> &UnixStream {
+        self.connection.stream()
     }
 
     /// Opens a session, or resumes the one that is named.

@@ -13,7 +13,8 @@ Example:
   bxctl audit show --since 1h           what was decided, and how it ended
   bxctl audit verify                    whether the log is whole
 
-Exit status: 0 done; 1 refused or failed; 2 usage or unusable input.
+Exit status: 0 done; 1 refused or failed; 2 usage or unusable input. A call
+that a signal interrupts ends by it: 130 in a shell after Ctrl-C.
 BOXMAKER_HOME and BOXMAKER_CONFIG say where boxmaker lives; --home and
 --config override them.";
 
@@ -76,7 +77,8 @@ Examples:
 
 The result goes to standard output as the tool wrote it, one line about the
 decision to standard error. Without --session the call has a session of its
-own that ends with it.";
+own that ends with it. Ctrl-C gives the call up: its tool is stopped, its
+question to the owner withdrawn, and what became of it is said.";
 
 /// The words of `bxctl call`.
 #[derive(Debug, Args)]

@@ -15,6 +15,8 @@ pub enum Done {
     Well,
     /// The answer is no: a call was denied or failed, a check found errors, a log is broken. Exit status 1.
     Refused,
+    /// This signal asked for the end before there was one. bxctl ends as the signal would have ended it.
+    Interrupted(i32),
 }
 
 /// A command that was not.
@@ -35,6 +37,9 @@ pub enum Failure {
     /// brokerd could not be asked.
     #[error(transparent)]
     Broker(#[from] BrokerError),
+    /// Signals could not be waited for.
+    #[error("cannot wait for signals: {0}")]
+    Signals(#[source] io::Error),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -45,7 +50,10 @@ impl Failure {
     #[must_use]
     pub const fn status(&self) -> u8 {
         match self {
-            Self::Audit(AuditError::Broken(_)) | Self::Broker(_) | Self::Output(_) => 1,
+            Self::Audit(AuditError::Broken(_))
+            | Self::Broker(_)
+            | Self::Signals(_)
+            | Self::Output(_) => 1,
             Self::Arguments(_) | Self::Time(_) | Self::Configuration(_) | Self::Audit(_) => 2,
         }
     }

@@ -33,10 +33,10 @@ use crate::cli::{AuditCommand, Cli, Command};
 use crate::configuration::ConfigurationError;
 use crate::failure::{Done, Failure};
 use crate::place::Place;
-use crate::screen::{Screen, Tone};
+use crate::screen::Screen;
 
 /// Runs the command that `words` name (the program's name first) and prints what comes of it; the exit status is
-/// 0 done, 1 refused or failed, 2 usage or unusable input.
+/// 0 done, 1 refused or failed, 2 usage or unusable input. A call that a signal interrupts ends by that signal.
 #[must_use]
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(words) {
@@ -51,13 +51,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(cli, &screen) {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Refused) => ExitCode::from(1),
+        Ok(Done::Interrupted(signal)) => call::interrupt::die(signal),
         Err(failure) => {
             if !failure.is_closed_pipe() {
-                let name = Tone::Bad.paint("bxctl", screen.err.colour);
-                screen.remark(&format!(
-                    "{name}: {}\n",
-                    visible::text(&failure.to_string())
-                ));
+                screen.failure(&failure.to_string());
             }
             failure.status().into()
         }

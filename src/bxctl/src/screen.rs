@@ -123,6 +123,12 @@ impl Screen {
         }
     }
 
+    /// Says on standard error what failed, hidden characters as escapes.
+    pub fn failure(&self, text: &str) {
+        let name = Tone::Bad.paint("bxctl", self.err.colour);
+        self.remark(&format!("{name}: {}\n", crate::visible::text(text)));
+    }
+
     /// Writes to standard error. If that cannot be written either, nobody can be told.
     pub fn remark(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use proto::audit::Decision;
+use proto::audit::{Decision, SessionEvent};
 use proto::{CallId, Entry, Line, SessionId};
 
 /// How far back is looked, in bytes of each of the last two day files: several of the longest records.
@@ -20,6 +20,42 @@ pub fn decision(
     tool: &str,
     after: CallId,
 ) -> Option<(u64, Decision)> {
+    let entries = entries(audit, session)?;
+    match decisions(&entries, tool, after).as_slice() {
+        [(seq, decision)] => Some((*seq, (*decision).clone())),
+        _ => None,
+    }
+}
+
+/// Every entry about `session` near the end of the log, with its number; `None` if the log cannot be read, or if the
+/// opening of the session is not among them, so that something after it may be out of reach too.
+#[must_use]
+pub fn since_opened(audit: &Path, session: &SessionId) -> Option<Vec<(u64, Entry)>> {
+    let entries = entries(audit, session)?;
+    let opens = |(_, entry): &(u64, Entry)| matches!(entry, Entry::Session { event, .. } if *event != SessionEvent::Ended);
+    entries.iter().any(opens).then_some(entries)
+}
+
+/// The decisions among `entries` about `tool` with a call number above `after`.
+#[must_use]
+pub fn decisions<'a>(
+    entries: &'a [(u64, Entry)],
+    tool: &str,
+    after: CallId,
+) -> Vec<(u64, &'a Decision)> {
+    // A record holds the first 64 characters of a name (protocol.md section 6).
+    let same_tool = |decision: &Decision| tool.chars().take(64).eq(decision.tool.chars());
+    entries
+        .iter()
+        .filter_map(|(seq, entry)| match entry {
+            Entry::Decision(decision) => Some((*seq, &**decision)),
+            _ => None,
+        })
+        .filter(|(_, decision)| decision.call > after && same_tool(decision))
+        .collect()
+}
+
+fn entries(audit: &Path, session: &SessionId) -> Option<Vec<(u64, Entry)>> {
     let mut days: Vec<PathBuf> = fs::read_dir(audit)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -29,29 +65,29 @@ pub fn decision(
         })
         .collect();
     days.sort();
-    let mut found = None;
-    for day in days.iter().rev().take(2) {
+    let mut found = Vec::new();
+    for day in days.iter().skip(days.len().saturating_sub(2)) {
         for stored in tail(day)?.split(|byte| *byte == b'\n') {
             // What does not parse was cut by the reach, or is a torn line.
-            let Ok(Line {
-                seq,
-                entry: Entry::Decision(decision),
-                ..
-            }) = serde_json::from_slice::<Line>(stored)
-            else {
-                continue;
-            };
-            // A record holds the first 64 characters of a name (protocol.md section 6).
-            let same_tool = tool.chars().take(64).eq(decision.tool.chars());
-            if decision.session == *session && decision.call > after && same_tool {
-                if found.is_some() {
-                    return None;
-                }
-                found = Some((seq, *decision));
+            if let Ok(line) = serde_json::from_slice::<Line>(stored)
+                && of(&line.entry) == Some(session)
+            {
+                found.push((line.seq, line.entry));
             }
         }
     }
-    found
+    Some(found)
+}
+
+/// The session that an entry is about.
+fn of(entry: &Entry) -> Option<&SessionId> {
+    match entry {
+        Entry::Decision(decision) => Some(&decision.session),
+        Entry::Outcome(outcome) => Some(&outcome.session),
+        Entry::Approval(approval) => Some(&approval.session),
+        Entry::Session { session, .. } | Entry::Denials { session, .. } => Some(session),
+        Entry::Role { .. } | Entry::Policy { .. } | Entry::Recovery { .. } => None,
+    }
 }
 
 fn tail(path: &Path) -> Option<Vec<u8>> {

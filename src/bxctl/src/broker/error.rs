@@ -62,7 +62,7 @@ pub enum BrokerError {
     },
     /// brokerd went away.
     #[error(
-        "brokerd closed the connection before it answered {kind}\n  `bxctl status` says whether it was started again; `bxctl audit show` says whether a call was recorded"
+        "brokerd closed the connection before it answered {kind}\n  `bxctl status` says whether it was started again"
     )]
     Closed {
         /// What was asked.

@@ -42,8 +42,43 @@ fn an_error_of_brokerd_is_told_with_the_way_out() {
 }
 
 #[test]
-fn a_brokerd_that_goes_away_in_the_middle_is_a_failure() {
+fn a_brokerd_that_goes_away_in_the_middle_is_a_failure_and_the_next_ends_the_session() {
     let host = Host::new();
+    let seen = host.broker(|asked| match asked {
+        Message::SessionOpen(_) => {
+            vec![message(
+                "session_opened",
+                r#"{"session": "s-1", "last_call": 0}"#,
+            )]
+        }
+        Message::SessionEnd(_) => vec![message("ok", "{}")],
+        _ => Vec::new(),
+    });
+    let ended = host.run(&["call", "fs_read"]);
+    assert_eq!((ended.status, ended.out.as_str()), (1, ""));
+    // The log of this home is empty, so that it does not say that nothing ran.
+    for part in [
+        "closed the connection before it answered tool_request",
+        "  whether the call ran is not known here\n  `bxctl audit show --session s-1` says more\n",
+    ] {
+        assert!(ended.err.contains(part), "{part}: {ended:?}");
+    }
+    assert!(!ended.err.contains("was not ended"), "{ended:?}");
+    assert!(matches!(
+        seen.try_iter().last(),
+        Some(Message::SessionEnd(_))
+    ));
+}
+
+#[test]
+fn a_log_that_holds_no_decision_says_that_nothing_ran() {
+    let host = Host::new();
+    let opened = r#"{"seq":5,"time":"2026-09-17T08:05:00.000Z","prev":"0000000000000000000000000000000000000000000000000000000000000000","entry":{"type":"session","session":"s-1","event":"opened","by":"bxctl"}}"#;
+    std::fs::write(
+        host.home().join("audit/2026-09-17.jsonl"),
+        format!("{opened}\n"),
+    )
+    .unwrap();
     let _seen = host.broker(|asked| match asked {
         Message::SessionOpen(_) => {
             vec![message(
@@ -51,6 +86,7 @@ fn a_brokerd_that_goes_away_in_the_middle_is_a_failure() {
                 r#"{"session": "s-1", "last_call": 0}"#,
             )]
         }
+        Message::SessionEnd(_) => vec![message("ok", "{}")],
         _ => Vec::new(),
     });
     let ended = host.run(&["call", "fs_read"]);
@@ -58,7 +94,7 @@ fn a_brokerd_that_goes_away_in_the_middle_is_a_failure() {
     assert!(
         ended
             .err
-            .contains("closed the connection before it answered tool_request"),
+            .contains("  nothing ran: no record lets the call run\n"),
         "{ended:?}"
     );
 }

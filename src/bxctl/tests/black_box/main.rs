@@ -11,6 +11,7 @@ mod broker;
 mod call;
 mod configuration;
 mod host;
+mod interrupt;
 mod listings;
 mod permissions;
 mod terminal;
