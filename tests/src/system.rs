@@ -6,7 +6,6 @@ pub mod processes;
 pub mod relay;
 mod running;
 
-use std::cell::RefCell;
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,6 +13,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use confine::cgroup::Backend;
 use ipc::Connection;
@@ -49,7 +49,7 @@ pub struct Home {
     owner: u32,
     /// Who starts the supervisor, if that is not the user of the test.
     starter: Option<u32>,
-    mounts: RefCell<Vec<PathBuf>>,
+    mounts: Mutex<Vec<PathBuf>>,
 }
 
 impl Home {
@@ -88,7 +88,7 @@ impl Home {
             directory,
             owner,
             starter,
-            mounts: RefCell::default(),
+            mounts: Mutex::default(),
         };
         for below in ["bin", "home", "config/grants", "config/tools", "files"] {
             fs::create_dir_all(home.at(below)).unwrap();
@@ -215,7 +215,7 @@ impl Home {
         fs::create_dir_all(&path).unwrap();
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         mount(kind, &path, kind, flags, options).unwrap();
-        self.mounts.borrow_mut().push(path);
+        self.mounts.lock().unwrap().push(path);
     }
 
     /// Starts `boxmaker up`. It is up when a brokerd is.
@@ -355,7 +355,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        for path in self.mounts.get_mut() {
+        for path in self.mounts.get_mut().into_iter().flatten() {
             // What stays mounted keeps its directory from being removed, and nothing else.
             let _ = unmount(&*path, UnmountFlags::DETACH);
         }
