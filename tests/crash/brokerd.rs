@@ -36,7 +36,7 @@ fn kill(system: &mut System, home: &Home, crowd: &Crowd, times: usize) {
         let ups = home.times_up();
         let starting = time % 10 == 9;
         if !starting {
-            crowd.answered(time % 4);
+            crowd.answered(time % 3);
             // Not always in the same moment after an answer.
             thread::sleep(Duration::from_millis(time as u64 * 7 % 23));
         }

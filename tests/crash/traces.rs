@@ -12,12 +12,17 @@ use confine::uids::LOCKS;
 
 use crate::home::Starter;
 
+/// The most stages that are there while nothing is called. More have been left.
+const STAGES: usize = 16;
+
 /// Everything that a sandbox or a supervisor could leave behind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Traces {
-    /// The commands of processes that run this home's programs or have its uids.
+    /// The commands of processes that run this home's programs or have its uids, but for stages.
     processes: Vec<String>,
-    /// How many cgroups there are in one hierarchy.
+    /// How many stages there are. Brokerd's and as many as a supervisor may keep waiting for calls count as one.
+    stages: usize,
+    /// How many cgroups there are in one hierarchy, but for one for each stage.
     cgroups: usize,
     /// Mounts of the host that name this home.
     mounts: Vec<String>,
@@ -32,9 +37,16 @@ impl Traces {
     pub(crate) fn of(home: &Home, starter: Starter) -> Self {
         let mut files = Vec::new();
         walk(home.directory(), &mut files);
+        let (stages, processes): (Vec<_>, _) = processes(home, starter)
+            .into_iter()
+            .partition(|command| command == "boxmaker-stage");
         Self {
-            processes: processes(home, starter),
-            cgroups: home.in_cgroups().1,
+            processes,
+            stages: match stages.len() {
+                1..=STAGES => 1,
+                other => other,
+            },
+            cgroups: home.in_cgroups().1.saturating_sub(stages.len()),
             mounts: mounts(home.directory()),
             files,
             locks: locks(starter),
