@@ -123,7 +123,7 @@ pub fn plan(argv: &[&str]) -> Plan {
         });
     }
     let sets = vec!["base".to_owned()];
-    let programs = confine::seccomp::compile(&sets).unwrap().hash();
+    let program = confine::seccomp::filter(&sets).unwrap().hash();
     Plan {
         profile: "test".to_owned(),
         namespaces: vec![
@@ -137,7 +137,7 @@ pub fn plan(argv: &[&str]) -> Plan {
         hostname: "box".to_owned(),
         mounts,
         landlock,
-        seccomp: Seccomp { sets, programs },
+        seccomp: Seccomp { sets, program },
         limits: Limits {
             memory: 64 << 20,
             pids: 32,

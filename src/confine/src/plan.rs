@@ -126,8 +126,8 @@ pub struct LandlockRule {
 pub struct Seccomp {
     /// The sets that are joined, by name.
     pub sets: Vec<String>,
-    /// SHA-256 of the compiled programs; the stage refuses to install another one.
-    pub programs: Hash32,
+    /// SHA-256 of their program; the stage refuses to install another one.
+    pub program: Hash32,
 }
 
 /// Limits of one sandbox.

@@ -114,7 +114,7 @@ pub fn derive(
     check_program(&program, host)?;
     let root = Root::build(profile, trees, host)?;
     let sets = &profile.seccomp;
-    let programs = seccomp::compile(sets).map_err(|source| DeriveError::Seccomp {
+    let filter = seccomp::filter(sets).map_err(|source| DeriveError::Seccomp {
         profile: profile.name.clone(),
         source,
     })?;
@@ -126,7 +126,7 @@ pub fn derive(
         mounts: root.into_mounts(&profile.limits),
         seccomp: Seccomp {
             sets: sets.clone(),
-            programs: programs.hash(),
+            program: filter.hash(),
         },
         limits: Limits {
             memory: profile.limits.memory,

@@ -1,5 +1,5 @@
 //! A plan as a person reads it: sections with one fact a line, at most 80 columns. Says everything the plan says, so that
-//! two plans that read the same differ only in their seccomp programs.
+//! two plans that read the same differ only in their seccomp program.
 
 use std::fmt::Write as _;
 
@@ -176,7 +176,7 @@ fn network(text: &mut Text, plan: &Plan) {
 fn system_calls(text: &mut Text, plan: &Plan) {
     text.section("System calls");
     text.fact(&format!("sets: {}", plan.seccomp.sets.join(", ")));
-    text.fact(&format!("programs sha256 {}", plan.seccomp.programs));
+    text.fact(&format!("program sha256 {}", plan.seccomp.program));
 }
 
 fn limits(text: &mut Text, plan: &Plan) {

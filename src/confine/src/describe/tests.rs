@@ -47,7 +47,7 @@ fn plan() -> Plan {
         ],
         seccomp: Seccomp {
             sets: vec!["base".to_owned()],
-            programs: Hash32::ZERO,
+            program: Hash32::ZERO,
         },
         limits: Limits {
             memory: 512 << 20,
@@ -101,7 +101,7 @@ Network
 
 System calls
   sets: base
-  programs sha256
+  program sha256
       {zeros}
 
 Limits

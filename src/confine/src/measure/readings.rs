@@ -12,7 +12,7 @@ use rustix::process::{DumpableBehavior, Resource};
 use super::status::Status;
 use super::{Inside, SeenLimit, SeenMount, Tried};
 use crate::plan::Plan;
-use crate::seccomp::Programs;
+use crate::seccomp::Filter;
 
 /// Open files of `/proc/self`.
 pub(crate) struct Readings {
@@ -40,7 +40,7 @@ impl Readings {
         mut self,
         tried: Vec<Tried>,
         plan: &Plan,
-        filter: &Programs,
+        filter: &Filter,
         known: &[BorrowedFd<'_>],
     ) -> io::Result<Inside> {
         let stat = text(&mut self.stat)?;

@@ -1,18 +1,24 @@
-//! The system call filter: sets of calls, kept as data, become three small programs that are stacked.
+//! The system call filter. Sets of calls, kept as data, are joined and compiled to one program for each way to join them
+//! while this crate is built (`compiler/`); here a program is found by the names of its sets, vouched for and installed.
 //!
-//! Installed in this order, because each must let the next be installed and because among equal answers the kernel
-//! takes the last one's: (1) x32 calls kill; (2) calls that the sets allow pass, others are ENOSYS, so that libraries
-//! fall back to older calls; (3) closed calls are EPERM, whatever (2) says. Foreign architectures are killed by (2) and
-//! (3). Knows nothing of profiles and nothing of the rest of the stage.
+//! A closed call is EPERM, whatever allows it; a call that no set allows is ENOSYS, so that libraries fall back to older
+//! calls; x32 calls and those of foreign architectures kill. Knows nothing of profiles and nothing of the rest of the
+//! stage.
 
+#[cfg(test)]
+mod compiler;
+mod instruction;
 mod interpret;
-mod sets;
+mod reach;
+#[cfg(test)]
+mod reference;
+
+use std::sync::OnceLock;
 
 use proto::Hash32;
-use seccompiler::{BpfProgram, TargetArch};
 use sha2::{Digest, Sha256};
 
-pub use sets::names;
+use instruction::Instruction;
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!(
@@ -20,16 +26,23 @@ compile_error!(
 );
 
 /// `AUDIT_ARCH_X86_64` of `linux/audit.h`: the architecture whose calls are judged by number.
-pub const ARCH_X86_64: u32 = 0xc000_003e;
+pub const ARCH_X86_64: u32 = instruction::ARCH_X86_64;
 /// `AUDIT_ARCH_I386`: what `int 0x80` and 32-bit programs use.
 pub const ARCH_I386: u32 = 0x4000_0003;
 /// The bit that marks x32 calls, which have the architecture of x86_64.
-pub const X32_BIT: u32 = 0x4000_0000;
+pub const X32_BIT: u32 = instruction::X32_BIT;
 
 /// "operation not permitted": the call is closed.
-pub const EPERM: u16 = 1;
+pub const EPERM: u16 = instruction::EPERM;
 /// "function not implemented": no set allows the call.
-pub const ENOSYS: u16 = 38;
+pub const ENOSYS: u16 = instruction::ENOSYS;
+
+/// Every name that a profile's `seccomp` may hold.
+const NAMES: &[&str] = include!(concat!(env!("OUT_DIR"), "/names.rs"));
+
+/// The filter of each way to join the sets; their number is `2^NAMES - 1`.
+static FILTERS: [Filter; (1 << NAMES.len()) - 1] =
+    include!(concat!(env!("OUT_DIR"), "/filters.rs"));
 
 /// What a filter does to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,159 +64,137 @@ pub enum SeccompError {
     /// A name that is not one of [`names`].
     #[error("no system call set is called {0:?}; there are {known}", known = names().join(" and "))]
     UnknownSet(String),
-    /// A set that cannot be read; the sets are part of the program, so this is a bug.
-    #[error("system call set {name:?} cannot be read")]
-    Data {
-        /// The set.
-        name: &'static str,
-        /// What is wrong with its text.
-        source: serde_json::Error,
-    },
-    /// The sets cannot be made into programs, for example because of a call's name.
-    #[error("the system call sets cannot be compiled")]
-    Compile(#[source] seccompiler::Error),
-    /// A program that the interpreter cannot vouch for.
-    #[error("the {program} program of the system call filter is unsound: {reason}")]
-    Unsound {
-        /// Which one.
-        program: &'static str,
-        /// What it does.
-        reason: String,
-    },
-    /// The kernel did not take a program.
-    #[error("cannot install the {program} program of the system call filter")]
-    Install {
-        /// Which one.
-        program: &'static str,
-        /// What the kernel said.
-        source: seccompiler::Error,
-    },
+    /// The kernel did not take the program.
+    #[error("cannot install the system call filter")]
+    Install(#[source] seccompiler::Error),
 }
 
-/// The compiled programs of one filter, in the order in which they are installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Programs([(&'static str, BpfProgram); 3]);
+/// Every name that a profile's `seccomp` may hold.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    NAMES.to_vec()
+}
 
-/// Compiles the sets of these names, with what is always closed.
+/// The filter of the sets of these names together, in any order, with what is always closed. Costs nothing but the
+/// search for it.
 ///
 /// # Errors
-/// [`SeccompError::NoSet`] and [`SeccompError::UnknownSet`] for the names; anything else is a bug in the sets.
-pub fn compile(sets: &[String]) -> Result<Programs, SeccompError> {
-    let filters = sets::Joined::read(sets)?.to_filters().to_string();
-    let mut compiled = seccompiler::compile_from_json(filters.as_bytes(), TargetArch::x86_64)
-        .map_err(SeccompError::Compile)?;
-    let mut take = |name| compiled.remove(name).unwrap_or_default();
-    let programs = [
-        ("x32", x32_killer()),
-        ("allow", take("allow")),
-        ("refuse", take("refuse")),
-    ];
-    for (program, instructions) in &programs {
-        interpret::check(instructions)
-            .map_err(|reason| SeccompError::Unsound { program, reason })?;
+/// [`SeccompError::NoSet`] and [`SeccompError::UnknownSet`].
+pub fn filter(sets: &[String]) -> Result<&'static Filter, SeccompError> {
+    if let Some(unknown) = sets.iter().find(|set| !NAMES.contains(&set.as_str())) {
+        return Err(SeccompError::UnknownSet(unknown.clone()));
     }
-    Ok(Programs(programs))
+    let named = |name: &str| sets.iter().any(|set| set == name);
+    FILTERS
+        .iter()
+        .find(|filter| {
+            let holds = |name: &&str| named(name) == filter.sets.contains(name);
+            NAMES.iter().all(holds)
+        })
+        .ok_or(SeccompError::NoSet)
 }
 
-/// Kills calls with the x32 bit: seccompiler looks at the architecture only, which x32 shares. Numbers with the sign
-/// bit are no calls of either kind and go on to become ENOSYS.
-fn x32_killer() -> BpfProgram {
-    use interpret::{RETURN_ALLOW, RETURN_KILL_PROCESS};
-    vec![
-        interpret::load_arch(),
-        interpret::jump_equal(ARCH_X86_64, 0, 3),
-        interpret::load_nr(),
-        interpret::jump_at_least(X32_BIT << 1, 2, 0),
-        interpret::jump_at_least(X32_BIT, 0, 1),
-        interpret::give(RETURN_KILL_PROCESS),
-        interpret::give(RETURN_ALLOW),
-    ]
+/// One program for the kernel.
+#[derive(Debug)]
+pub struct Filter {
+    sets: &'static [&'static str],
+    program: &'static [Instruction],
+    hash: OnceLock<Hash32>,
 }
 
-impl Programs {
-    /// SHA-256 over all programs in order: the number of instructions as 32 bits, then each instruction's code, jumps
-    /// and constant, all little endian.
+impl Filter {
+    const fn new(sets: &'static [&'static str], program: &'static [Instruction]) -> Self {
+        let hash = OnceLock::new();
+        Self {
+            sets,
+            program,
+            hash,
+        }
+    }
+
+    /// SHA-256 of the program: the number of instructions as 32 bits, then each instruction's code, jumps and constant,
+    /// all little endian. Computed once in a process.
     #[must_use]
     pub fn hash(&self) -> Hash32 {
-        let mut hash = Sha256::new();
-        for (_, program) in &self.0 {
-            hash.update((program.len() as u32).to_le_bytes());
-            for step in program {
+        *self.hash.get_or_init(|| {
+            let mut hash = Sha256::new();
+            hash.update((self.program.len() as u32).to_le_bytes());
+            for step in self.program {
                 hash.update(step.code.to_le_bytes());
                 hash.update([step.jt, step.jf]);
                 hash.update(step.k.to_le_bytes());
             }
-        }
-        Hash32::new(hash.finalize().into())
+            Hash32::new(hash.finalize().into())
+        })
     }
 
-    /// Each program as the kernel takes it, `struct sock_filter` after `struct sock_filter` in this machine's byte
-    /// order, for programs that load filters from a file.
+    /// The program as the kernel takes it, `struct sock_filter` after `struct sock_filter` in this machine's byte order,
+    /// for programs that load filters from a file.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<Vec<u8>> {
-        let bytes = |program: &BpfProgram| {
-            let step = |step: &seccompiler::sock_filter| {
-                let mut bytes = step.code.to_ne_bytes().to_vec();
-                bytes.extend([step.jt, step.jf]);
-                bytes.extend(step.k.to_ne_bytes());
-                bytes
-            };
-            program.iter().flat_map(step).collect()
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let bytes = |step: &Instruction| {
+            let mut bytes = step.code.to_ne_bytes().to_vec();
+            bytes.extend([step.jt, step.jf]);
+            bytes.extend(step.k.to_ne_bytes());
+            bytes
         };
-        self.0.iter().map(|(_, program)| bytes(program)).collect()
+        self.program.iter().flat_map(bytes).collect()
     }
 
-    /// Installs all programs on the calling thread, for good; sets its no_new_privs bit, which the kernel demands.
-    /// Threads and programs that it starts inherit them, threads that run already do not.
+    /// Installs the program on the calling thread, for good; sets its no_new_privs bit, which the kernel demands.
+    /// Threads and programs that it starts inherit it, threads that run already do not.
     ///
     /// # Errors
-    /// [`SeccompError::Install`]; the programs before the one it names stay.
+    /// [`SeccompError::Install`].
     pub fn install(&self) -> Result<(), SeccompError> {
-        for (program, instructions) in &self.0 {
-            seccompiler::apply_filter(instructions)
-                .map_err(|source| SeccompError::Install { program, source })?;
-        }
-        Ok(())
+        let program: Vec<_> = self
+            .program
+            .iter()
+            .map(|&Instruction { code, jt, jf, k }| seccompiler::sock_filter { code, jt, jf, k })
+            .collect();
+        seccompiler::apply_filter(&program).map_err(SeccompError::Install)
     }
 
-    /// What the stacked programs do to a call, by interpreting them.
+    /// What the program does to a call, by interpreting it.
     #[must_use]
     pub fn verdict(&self, arch: u32, nr: u32, args: [u64; 6]) -> Verdict {
-        let call = interpret::Call { arch, nr, args };
-        let programs = self.0.iter().map(|(_, program)| program.as_slice());
-        let answer = interpret::run_stacked(programs, &call);
-        match answer & 0xffff_0000 {
-            interpret::RETURN_ALLOW => Verdict::Allow,
-            interpret::RETURN_ERRNO => Verdict::Errno((answer & 0xffff) as u16),
-            _ => Verdict::Kill,
-        }
+        verdict(interpret::run(self.program, &interpret::Call { arch, nr, args }).0)
     }
 
-    /// Whether every call by a foreign convention kills: 32-bit calls, and x32 ones, which this kernel may not have.
+    /// Whether every call by a foreign convention kills, whatever its number and arguments: those of every architecture
+    /// but x86-64, and x32 ones, which this kernel may not have.
     ///
     /// # Errors
-    /// The first call that does not, in words.
+    /// What else such a call may be answered, in words.
     pub fn assert_foreign(&self) -> Result<(), String> {
-        // Nothing is stricter than killing, so the first program that does it settles a call. The stage asks this at
-        // every launch, and to interpret the rest of the programs each time took it milliseconds.
-        let kills = |arch, nr| {
-            let args = [0; 6];
-            let call = interpret::Call { arch, nr, args };
-            let answers = |(_, program): &(_, BpfProgram)| interpret::run(program, &call);
-            self.0
-                .iter()
-                .any(|program| answers(program) == interpret::RETURN_KILL_PROCESS)
-        };
-        let beyond = [0x3fff_ffff, 0x1000, 0xffff];
-        for nr in (0..1024).chain(beyond) {
-            for (kind, arch, nr) in [("i386", ARCH_I386, nr), ("x32", ARCH_X86_64, nr | X32_BIT)] {
-                if !kills(arch, nr) {
-                    let verdict = self.verdict(arch, nr, [0; 6]);
-                    return Err(format!("{kind} call {nr:#x} is not killed but {verdict:?}"));
+        let every = 0..=u32::MAX;
+        let foreign = [
+            ("i386", ARCH_I386..=ARCH_I386, every.clone()),
+            ("foreign", 0..=ARCH_X86_64 - 1, every.clone()),
+            ("foreign", ARCH_X86_64 + 1..=u32::MAX, every),
+            (
+                "x32",
+                ARCH_X86_64..=ARCH_X86_64,
+                X32_BIT..=(X32_BIT << 1) - 1,
+            ),
+        ];
+        for (kind, arch, nr) in foreign {
+            for answer in reach::answers(self.program, arch, nr) {
+                if answer != instruction::RETURN_KILL_PROCESS {
+                    let verdict = verdict(answer);
+                    return Err(format!("some {kind} call is not killed but {verdict:?}"));
                 }
             }
         }
         Ok(())
+    }
+}
+
+fn verdict(answer: u32) -> Verdict {
+    match answer & 0xffff_0000 {
+        instruction::RETURN_ALLOW => Verdict::Allow,
+        instruction::RETURN_ERRNO => Verdict::Errno((answer & 0xffff) as u16),
+        _ => Verdict::Kill,
     }
 }
 

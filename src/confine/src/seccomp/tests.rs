@@ -1,5 +1,7 @@
 mod closed;
+mod equal;
 mod kernel;
+mod sound;
 
 use std::sync::LazyLock;
 
@@ -13,53 +15,61 @@ const PERM: Verdict = Verdict::Errno(EPERM);
 const NOSYS: Verdict = Verdict::Errno(ENOSYS);
 const OK: Verdict = Verdict::Allow;
 
-fn programs(sets: &[&str]) -> Programs {
+fn of(sets: &[&str]) -> &'static Filter {
     let sets: Vec<String> = sets.iter().map(|name| (*name).to_owned()).collect();
-    compile(&sets).unwrap()
+    filter(&sets).unwrap()
 }
 
-fn base() -> Programs {
-    static BASE: LazyLock<Programs> = LazyLock::new(|| programs(&["base"]));
-    BASE.clone()
+fn base() -> &'static Filter {
+    of(&["base"])
 }
 
-fn serving() -> Programs {
-    static SERVING: LazyLock<Programs> = LazyLock::new(|| programs(&["base", "serve"]));
-    SERVING.clone()
+fn serving() -> &'static Filter {
+    of(&["base", "serve"])
 }
 
-fn verdict(programs: &Programs, nr: c_long, args: &[u64]) -> Verdict {
+fn verdict(filter: &Filter, nr: c_long, args: &[u64]) -> Verdict {
     let mut all = [0; 6];
     all[..args.len()].copy_from_slice(args);
-    programs.verdict(ARCH_X86_64, u32::try_from(nr).unwrap(), all)
+    filter.verdict(ARCH_X86_64, u32::try_from(nr).unwrap(), all)
 }
 
 #[test]
-fn every_set_compiles_alone_and_together() {
+fn every_set_has_a_filter_alone_and_together() {
     for name in names() {
-        programs(&[name]).assert_foreign().unwrap();
+        assert_eq!(of(&[name]).sets, [name]);
     }
-    programs(&names()).assert_foreign().unwrap();
+    assert_eq!(of(&names()).sets, names());
+    for filter in &FILTERS {
+        filter.assert_foreign().unwrap();
+        let one = FILTERS.iter().filter(|other| other.sets == filter.sets);
+        assert_eq!(one.count(), 1, "{:?}", filter.sets);
+    }
 }
 
 #[test]
 fn an_unknown_set_and_an_empty_list_are_errors() {
-    let error = compile(&["base".to_owned(), "bass".to_owned()]).unwrap_err();
+    let error = filter(&["base".to_owned(), "bass".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no system call set is called \"bass\"; there are base and serve"
     );
-    assert!(matches!(compile(&[]), Err(SeccompError::NoSet)));
+    assert!(matches!(filter(&[]), Err(SeccompError::NoSet)));
 }
 
 #[test]
-fn the_hash_is_of_the_programs_and_not_of_the_order_of_sets() {
-    assert_eq!(base().hash(), base().hash());
-    assert_ne!(base().hash(), programs(&["base", "serve"]).hash());
-    assert_eq!(
-        programs(&["serve", "base"]).hash(),
-        programs(&["base", "serve"]).hash()
-    );
+fn the_hash_is_of_the_program_and_not_of_the_order_of_sets() {
+    let again = Filter::new(base().sets, base().program);
+    assert_eq!(again.hash(), base().hash());
+    assert_ne!(base().hash(), serving().hash());
+    assert_eq!(of(&["serve", "base"]).hash(), serving().hash());
+    assert_eq!(of(&["serve", "base", "serve"]).hash(), serving().hash());
+    for at in 0..base().program.len() {
+        let mut other = base().program.to_vec();
+        other[at].k ^= 1;
+        let other = Filter::new(base().sets, other.leak());
+        assert_ne!(other.hash(), base().hash(), "{at}");
+    }
 }
 
 #[test]
@@ -77,13 +87,34 @@ fn calls_by_a_foreign_convention_kill_where_the_native_call_passes() {
     assert_eq!(base.verdict(aarch64, 63, [0; 6]), Verdict::Kill);
 }
 
+/// A filter that answers the calls of one convention with another answer than to kill.
 #[test]
-fn without_the_x32_program_the_foreign_assertion_fails() {
-    let mut weak = base();
-    weak.0[0].1 = vec![interpret::give(interpret::RETURN_ALLOW)];
+fn a_filter_that_lets_a_foreign_convention_live_is_found() {
+    let changed = |code: u16, from: u32, to: u32| {
+        let mut program = base().program.to_vec();
+        let is = |step: &Instruction| (step.code, step.k) == (code, from);
+        let at = program.iter().position(is).unwrap();
+        program[at].k = to;
+        Filter::new(&["base"], program.leak()).assert_foreign()
+    };
+    let from = instruction::JUMP_GREATER_EQUAL;
+    assert_eq!(changed(from, X32_BIT, X32_BIT), Ok(()));
     assert_eq!(
-        weak.assert_foreign().unwrap_err(),
-        "x32 call 0x40000000 is not killed but Errno(38)"
+        changed(from, X32_BIT, X32_BIT + 7).unwrap_err(),
+        "some x32 call is not killed but Errno(38)"
+    );
+    assert_eq!(
+        changed(from, X32_BIT << 1, (X32_BIT << 1) - 1).unwrap_err(),
+        "some x32 call is not killed but Errno(38)"
+    );
+    assert_eq!(
+        changed(instruction::JUMP_EQUAL, ARCH_X86_64, ARCH_I386).unwrap_err(),
+        "some i386 call is not killed but Errno(1)"
+    );
+    let kill = instruction::RETURN_KILL_PROCESS;
+    assert_eq!(
+        changed(instruction::RETURN, kill, instruction::RETURN_ALLOW).unwrap_err(),
+        "some i386 call is not killed but Allow"
     );
 }
 
@@ -95,7 +126,7 @@ fn a_number_with_the_sign_bit_is_unknown_and_does_not_kill() {
 #[test]
 fn calls_that_are_newer_than_the_sets_are_unknown_and_not_forbidden() {
     for nr in 463..2048 {
-        assert_eq!(verdict(&base(), nr, &[]), NOSYS, "{nr}");
+        assert_eq!(verdict(base(), nr, &[]), NOSYS, "{nr}");
     }
 }
 
@@ -104,7 +135,7 @@ fn serve_adds_accepting_and_nothing_that_connects() {
     let (base, serve) = (base(), serving());
     let mut added = Vec::new();
     for nr in 0..1024 {
-        let (before, after) = (verdict(&base, nr, &[1]), verdict(&serve, nr, &[1]));
+        let (before, after) = (verdict(base, nr, &[1]), verdict(serve, nr, &[1]));
         if before != after {
             assert_eq!((before, after), (NOSYS, OK), "{nr}");
             added.push(nr);
@@ -127,12 +158,12 @@ fn arguments_decide_only_where_they_must() {
     let base = base();
     let high = 0xdead_beef_0000_0000;
     let check = |nr, refused: &[u64], passes: &[u64]| {
-        assert_eq!(verdict(&base, nr, refused), PERM, "{nr} {refused:x?}");
-        assert_eq!(verdict(&base, nr, passes), OK, "{nr} {passes:x?}");
+        assert_eq!(verdict(base, nr, refused), PERM, "{nr} {refused:x?}");
+        assert_eq!(verdict(base, nr, passes), OK, "{nr} {passes:x?}");
         let masked: Vec<u64> = refused.iter().map(|value| value | high).collect();
-        assert_eq!(verdict(&base, nr, &masked), PERM, "{nr} {masked:x?}");
+        assert_eq!(verdict(base, nr, &masked), PERM, "{nr} {masked:x?}");
         let masked: Vec<u64> = passes.iter().map(|value| value | high).collect();
-        assert_eq!(verdict(&base, nr, &masked), OK, "{nr} {masked:x?}");
+        assert_eq!(verdict(base, nr, &masked), OK, "{nr} {masked:x?}");
     };
 
     let thread = 0x003d_0f00; // what pthread_create passes
@@ -183,9 +214,9 @@ fn arguments_decide_only_where_they_must() {
             );
         }
         for only_opens in [0, 1, excl, u64::from(libc::O_DIRECTORY as u32)] {
-            assert_eq!(verdict(&base, libc::SYS_open, &[0, only_opens, bit]), OK);
+            assert_eq!(verdict(base, libc::SYS_open, &[0, only_opens, bit]), OK);
             assert_eq!(
-                verdict(&base, libc::SYS_openat, &[0, 0, only_opens, bit]),
+                verdict(base, libc::SYS_openat, &[0, 0, only_opens, bit]),
                 OK
             );
         }
@@ -236,7 +267,7 @@ fn directories_cannot_be_watched() {
         libc::SYS_inotify_add_watch,
         libc::SYS_fanotify_init,
     ] {
-        assert_eq!(verdict(&base, nr, &[0]), Verdict::Errno(ENOSYS), "{nr}");
+        assert_eq!(verdict(base, nr, &[0]), Verdict::Errno(ENOSYS), "{nr}");
     }
 }
 
@@ -274,7 +305,7 @@ fn what_the_stage_and_ordinary_programs_need_is_allowed() {
         libc::SYS_getrandom,
         libc::SYS_epoll_pwait,
     ] {
-        assert_eq!(verdict(&base, nr, &[]), OK, "{nr}");
+        assert_eq!(verdict(base, nr, &[]), OK, "{nr}");
     }
 }
 

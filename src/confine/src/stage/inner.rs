@@ -64,9 +64,9 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     } else {
         &[]
     })?;
-    let filter = crate::seccomp::compile(&plan.seccomp.sets).at(Step::Seccomp, "compile")?;
-    if filter.hash() != plan.seccomp.programs {
-        return Err("not the programs that the plan names").at(Step::Seccomp, "compile");
+    let filter = crate::seccomp::filter(&plan.seccomp.sets).at(Step::Seccomp, "find")?;
+    if filter.hash() != plan.seccomp.program {
+        return Err("not the program that the plan names").at(Step::Seccomp, "find");
     }
     let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "tmpfs")?;
 
@@ -91,7 +91,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         .map(AsFd::as_fd)
         .chain([wire.as_fd(), reaper.as_fd()])
         .collect();
-    let inside = readings.read(tried, &plan, &filter, &known);
+    let inside = readings.read(tried, &plan, filter, &known);
     let inside = inside.at(Step::Report, "/proc/self")?;
     let descriptors: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
     steps.take(Step::Report, || {

@@ -238,7 +238,7 @@ fn succeed(command: &mut Command) -> Outcome<()> {
 /// bubblewrap with our own system call filter.
 struct Bubblewrap {
     path: PathBuf,
-    filters: Vec<File>,
+    filter: File,
 }
 
 impl Bubblewrap {
@@ -255,16 +255,12 @@ impl Bubblewrap {
             .profiles
             .get("tools/base")
             .ok_or("no profile tools/base")?;
-        let mut filters = Vec::new();
-        for program in confine::seccomp::compile(&profile.seccomp)?.to_bytes() {
-            let mut file = File::from(rustix::fs::memfd_create("filter", MemfdFlags::CLOEXEC)?);
-            file.write_all(&program)?;
-            filters.push(file);
-        }
-        Ok(Some(Self { path, filters }))
+        let mut filter = File::from(rustix::fs::memfd_create("filter", MemfdFlags::CLOEXEC)?);
+        filter.write_all(&confine::seccomp::filter(&profile.seccomp)?.to_bytes())?;
+        Ok(Some(Self { path, filter }))
     }
 
-    /// The command line up to the program. The filters must be rewound and inherited when it starts.
+    /// The command line up to the program. The filter must be rewound and inherited when it starts.
     fn command(&mut self, user_namespace: bool) -> Outcome<Command> {
         let mut command = Command::new(&self.path);
         if user_namespace {
@@ -295,21 +291,16 @@ impl Bubblewrap {
             "--new-session",
             "--die-with-parent",
         ]);
-        for filter in &mut self.filters {
-            filter.rewind()?;
-            command
-                .arg("--add-seccomp-fd")
-                .arg(filter.as_raw_fd().to_string());
-        }
+        self.filter.rewind()?;
+        command
+            .arg("--add-seccomp-fd")
+            .arg(self.filter.as_raw_fd().to_string());
         Ok(command)
     }
 
-    /// Lets the next program inherit the filters, or not.
+    /// Lets the next program inherit the filter, or not.
     fn inherit(&self, flags: FdFlags) -> Outcome<()> {
-        for filter in &self.filters {
-            rustix::io::fcntl_setfd(filter, flags)?;
-        }
-        Ok(())
+        Ok(rustix::io::fcntl_setfd(&self.filter, flags)?)
     }
 
     fn run(&mut self, program: &Path, user_namespace: bool) -> Outcome<()> {
@@ -346,12 +337,11 @@ impl Bubblewrap {
         let empty = sets.filter(|(_, set)| **set == "0000000000000000").count();
         Ok(format!(
             "bwrap enforces, seen from inside and measured by nobody: namespaces {}; {empty} of 5 capability sets empty; \
-             no_new_privs {}; seccomp mode {} ({} programs, ours); uid {}; the host's tree read-only; no Landlock, no \
+             no_new_privs {}; seccomp mode {} (our program); uid {}; the host's tree read-only; no Landlock, no \
              cgroup",
             namespaces.join(" "),
             seen["no_new_privs"].as_str().unwrap_or("?"),
             seen["seccomp"].as_str().unwrap_or("?"),
-            self.filters.len(),
             seen["uids"][0],
         ))
     }

@@ -77,12 +77,12 @@ fn closed_calls_answer_eperm_and_unlisted_ones_enosys() {
         libc::SYS_fanotify_init,
     ];
     for sets in [["base"].as_slice(), &["base", "serve"]] {
-        let programs = programs(sets);
+        let filter = of(sets);
         for nr in closed {
-            assert_eq!(verdict(&programs, nr, &[]), PERM, "{nr} in {sets:?}");
+            assert_eq!(verdict(filter, nr, &[]), PERM, "{nr} in {sets:?}");
         }
     }
     for nr in unlisted {
-        assert_eq!(verdict(&base(), nr, &[]), NOSYS, "{nr}");
+        assert_eq!(verdict(base(), nr, &[]), NOSYS, "{nr}");
     }
 }

@@ -1,32 +1,26 @@
-//! The sets as data: reads `closed.json` and the named sets, joins them, and puts them into the words of seccompiler.
-//! Knows nothing of instructions and nothing of the kernel beyond the names of its calls.
+//! The sets as data: reads `closed.json` and the named sets, and joins them. Knows nothing of instructions and nothing of
+//! the kernel beyond the names of its calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::SeccompError;
+use super::CompileError;
+use super::decision::{Alternatives, Atom, Clause, Test};
 
 /// Refused in every sandbox.
-const CLOSED: (&str, &str) = ("closed", include_str!("closed.json"));
+const CLOSED: (&str, &str) = ("closed", include_str!("../closed.json"));
 
 /// What a profile may name.
-const SETS: &[(&str, &str)] = &[
-    ("base", include_str!("base.json")),
-    ("serve", include_str!("serve.json")),
+pub(super) const SETS: [(&str, &str); 2] = [
+    ("base", include_str!("../base.json")),
+    ("serve", include_str!("../serve.json")),
 ];
-
-/// Every name that a profile's `seccomp` may hold.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
-    SETS.iter().map(|(name, _)| *name).collect()
-}
 
 /// One file of sets.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Set {
+struct Set {
     /// What it is for.
     #[serde(rename = "about")]
     _about: String,
@@ -62,7 +56,8 @@ struct Condition {
     /// All these bits are set.
     has: Option<Bits>,
     /// What the number means.
-    comment: String,
+    #[serde(rename = "comment")]
+    _comment: String,
 }
 
 /// A number as people write flags and modes: `0x…` or `0o…`.
@@ -100,23 +95,19 @@ impl Joined {
     /// stays refused.
     ///
     /// # Errors
-    /// [`SeccompError::UnknownSet`], [`SeccompError::NoSet`] for an empty list, or [`SeccompError::Data`].
-    pub(super) fn read(sets: &[String]) -> Result<Self, SeccompError> {
-        if sets.is_empty() {
-            return Err(SeccompError::NoSet);
-        }
+    /// [`CompileError::Data`].
+    pub(super) fn read(names: &[&str]) -> Result<Self, CompileError> {
         let mut joined = Self::default();
         joined.add(CLOSED)?;
-        for name in sets {
-            let set = SETS.iter().find(|(known, _)| known == name);
-            joined.add(*set.ok_or_else(|| SeccompError::UnknownSet(name.clone()))?)?;
+        for set in SETS.iter().filter(|(name, _)| names.contains(name)) {
+            joined.add(*set)?;
         }
         Ok(joined)
     }
 
-    fn add(&mut self, (name, text): (&'static str, &str)) -> Result<(), SeccompError> {
+    fn add(&mut self, (name, text): (&'static str, &str)) -> Result<(), CompileError> {
         let set: Set =
-            serde_json::from_str(text).map_err(|source| SeccompError::Data { name, source })?;
+            serde_json::from_str(text).map_err(|source| CompileError::Data { name, source })?;
         for group in set.allow {
             merge(&mut self.allow, group);
         }
@@ -126,20 +117,29 @@ impl Joined {
         Ok(())
     }
 
-    /// The two filters in seccompiler's own format, under `allow` and `refuse`.
-    pub(super) fn to_filters(&self) -> Value {
-        json!({
-            "allow": {
-                "mismatch_action": { "errno": super::ENOSYS },
-                "match_action": "allow",
-                "filter": rules(&self.allow),
-            },
-            "refuse": {
-                "mismatch_action": "allow",
-                "match_action": { "errno": super::EPERM },
-                "filter": rules(&self.refuse),
-            },
-        })
+    /// Every call that stands in one of the sets, by name.
+    pub(super) fn calls(&self) -> BTreeSet<&str> {
+        let names = self.allow.keys().chain(self.refuse.keys());
+        names.map(String::as_str).collect()
+    }
+
+    /// When a call is allowed, if it is not refused.
+    pub(super) fn allowed(&self, call: &str) -> Alternatives {
+        alternatives(self.allow.get(call))
+    }
+
+    /// When a call is refused.
+    pub(super) fn refused(&self, call: &str) -> Alternatives {
+        alternatives(self.refuse.get(call))
+    }
+}
+
+#[cfg(test)]
+impl Joined {
+    /// The same with one more call that is always allowed.
+    pub(super) fn with_allowed(mut self, call: &str) -> Self {
+        self.allow.insert(call.to_owned(), None);
+        self
     }
 }
 
@@ -158,36 +158,32 @@ fn merge(into: &mut BTreeMap<String, When>, group: Group) {
     }
 }
 
-fn rules(calls: &BTreeMap<String, When>) -> Vec<Value> {
-    let mut rules = Vec::new();
-    for (call, when) in calls {
-        match when {
-            None => rules.push(json!({ "syscall": call })),
-            Some(alternatives) => rules.extend(alternatives.iter().map(|all| {
-                let args: Vec<Value> = all.iter().flat_map(Condition::to_json).collect();
-                json!({ "syscall": call, "args": args })
-            })),
-        }
+/// No entry is no alternative, and an entry without condition one that asks nothing.
+fn alternatives(when: Option<&When>) -> Alternatives {
+    match when {
+        None => Alternatives::new(),
+        Some(None) => [Clause::new()].into(),
+        Some(Some(alternatives)) => alternatives
+            .iter()
+            .map(|all| all.iter().flat_map(Condition::atoms).collect())
+            .collect(),
     }
-    rules
 }
 
 impl Condition {
-    fn to_json(&self) -> Vec<Value> {
-        let mut found = Vec::new();
-        let mut push = |op: Value, bits: u32| {
-            found.push(json!({
-                "index": self.argument, "type": "dword", "op": op, "val": bits, "comment": self.comment,
-            }));
+    /// What must hold, and whether it must hold or must not; a mask is one question for each of its bits.
+    fn atoms(&self) -> Vec<(Atom, bool)> {
+        let atom = |test| Atom {
+            argument: self.argument,
+            test,
         };
-        if let Some(Bits(bits)) = self.is {
-            push(json!("eq"), bits);
-        }
-        if let Some(Bits(bits)) = self.is_not {
-            push(json!("ne"), bits);
-        }
-        if let Some(Bits(bits)) = self.has {
-            push(json!({ "masked_eq": bits }), bits);
+        let equal = |bits: Bits| atom(Test::Equal(bits.0));
+        let mut found = Vec::new();
+        found.extend(self.is.map(|bits| (equal(bits), true)));
+        found.extend(self.is_not.map(|bits| (equal(bits), false)));
+        if let Some(Bits(mask)) = self.has {
+            let bits = (0..32).map(|bit| 1 << bit).filter(|bit| mask & bit != 0);
+            found.extend(bits.map(|bit| (atom(Test::AnyBit(bit)), true)));
         }
         found
     }
@@ -204,8 +200,11 @@ mod tests {
             for group in set.allow.iter().chain(&set.refuse) {
                 assert!(!group.calls.is_empty(), "{name}: {group:?}");
                 for condition in group.when.iter().flatten().flatten() {
-                    assert_eq!(condition.to_json().len(), 1, "{name}: {condition:?}");
-                    assert!(!condition.comment.is_empty(), "{name}: {condition:?}");
+                    let ways = [condition.is, condition.is_not, condition.has];
+                    assert_eq!(ways.iter().flatten().count(), 1, "{name}: {condition:?}");
+                    assert!(!condition.atoms().is_empty(), "{name}: {condition:?}");
+                    assert!(condition.argument < 6, "{name}: {condition:?}");
+                    assert!(!condition._comment.is_empty(), "{name}: {condition:?}");
                 }
                 let empty = group.when.iter().flatten().any(Vec::is_empty)
                     || group.when.as_ref().is_some_and(Vec::is_empty);
@@ -216,8 +215,7 @@ mod tests {
 
     #[test]
     fn no_set_allows_a_call_that_is_closed_without_condition() {
-        let joined = Joined::read(&names().iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
-        let joined = joined.unwrap();
+        let joined = Joined::read(&SETS.map(|(name, _)| name)).unwrap();
         for (call, when) in &joined.refuse {
             let allowed = joined.allow.contains_key(call);
             assert_eq!(when.is_some(), allowed, "{call}");

@@ -1,0 +1,113 @@
+//! From the sets, which are data, to one program of classic BPF for each way to join them. Runs while this crate is
+//! built (`build.rs`) and in tests, never in a process of boxmaker; the tests prove what comes out equal to what
+//! seccompiler makes of the same sets.
+
+mod assemble;
+mod decision;
+mod numbers;
+mod sets;
+
+use std::collections::BTreeMap;
+
+use super::instruction;
+pub(super) use super::instruction::Instruction;
+
+use assemble::{Assembler, Range};
+use decision::{Decisions, Level};
+use sets::Joined;
+
+/// Why the sets make no programs.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CompileError {
+    /// A set that cannot be read.
+    #[error("system call set {name:?} cannot be read")]
+    Data {
+        name: &'static str,
+        source: serde_json::Error,
+    },
+    /// A call without a number.
+    #[error("no system call is called {0:?}")]
+    UnknownCall(String),
+    /// A program that the kernel would not take.
+    #[error("the filter of {0:?} has {1} instructions")]
+    TooLong(Vec<&'static str>, usize),
+}
+
+/// Instructions that the kernel takes in one filter, `BPF_MAXINSNS` of `linux/bpf_common.h`.
+const MOST: usize = 4096;
+
+/// Names of sets, in the order of [`names`], and the program of what they are together.
+pub(super) type Compiled = (Vec<&'static str>, Vec<Instruction>);
+
+/// Every set that a profile may name.
+pub(super) fn names() -> Vec<&'static str> {
+    sets::SETS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Every call that a set may name, with its number.
+#[cfg(test)]
+pub(super) fn known_calls() -> BTreeMap<&'static str, u32> {
+    numbers::read()
+}
+
+/// The program of each way to join sets, with what is always closed.
+///
+/// # Errors
+/// [`CompileError`], each a mistake in the sets.
+pub(super) fn compile_all() -> Result<Vec<Compiled>, CompileError> {
+    let names = names();
+    (1..1_usize << names.len())
+        .map(|choice| {
+            let chosen = names.iter().enumerate();
+            let chosen = chosen.filter(|(at, _)| choice & (1 << at) != 0);
+            let sets: Vec<_> = chosen.map(|(_, name)| *name).collect();
+            let program = compile(&Joined::read(&sets)?)?;
+            match program.len() {
+                length if length > MOST => Err(CompileError::TooLong(sets, length)),
+                _ => Ok((sets, program)),
+            }
+        })
+        .collect()
+}
+
+/// What stands for a call: closed is EPERM, whatever allows it; allowed passes; anything else is ENOSYS, so that
+/// libraries fall back to older calls. The numbers of x32 kill; beyond them, with the sign bit, are no calls.
+fn compile(joined: &Joined) -> Result<Vec<Instruction>, CompileError> {
+    let numbers = numbers::read();
+    let errno = |errno: u16| instruction::RETURN_ERRNO | u32::from(errno);
+    let unknown = errno(instruction::ENOSYS);
+    let mut decisions = Decisions::default();
+    let mut answers = BTreeMap::new();
+    for call in joined.calls() {
+        let number = numbers.get(call).copied();
+        let number = number.ok_or_else(|| CompileError::UnknownCall(call.to_owned()))?;
+        let level = |alternatives, answer| Level {
+            alternatives,
+            answer,
+        };
+        let levels = vec![
+            level(joined.refused(call), errno(instruction::EPERM)),
+            level(joined.allowed(call), instruction::RETURN_ALLOW),
+        ];
+        answers.insert(number, decisions.decide(levels, unknown));
+    }
+    let unknown = decisions.answer(unknown);
+    let mut ranges = Vec::new();
+    let mut next = 0;
+    for (number, decision) in answers {
+        if number > next {
+            ranges.push(Range::new(next, unknown));
+        }
+        ranges.push(Range::new(number, decision));
+        next = number + 1;
+    }
+    ranges.push(Range::new(next, unknown));
+    let kill = decisions.answer(instruction::RETURN_KILL_PROCESS);
+    ranges.push(Range::new(instruction::X32_BIT, kill));
+    ranges.push(Range::new(instruction::X32_BIT << 1, unknown));
+    ranges.dedup_by_key(|range| range.decision);
+    Ok(Assembler::new(&decisions).assemble(&ranges))
+}
+
+#[cfg(test)]
+mod tests;
