@@ -199,6 +199,10 @@ fn seccomp(inside: &Inside) -> Result<(), String> {
 
 /// Every canary of the layer was refused by it.
 fn tried(layer: Layer, inside: &Inside, abi: u8) -> Result<(), String> {
+    // A list of what would have been refused would say less.
+    require(abi > 0 || layer == Layer::Seccomp, || {
+        "there is no Landlock for this process".to_owned()
+    })?;
     let mut of_layer = inside
         .tried
         .iter()
@@ -217,7 +221,6 @@ fn tried(layer: Layer, inside: &Inside, abi: u8) -> Result<(), String> {
         })
         .collect();
     let kernel = match abi {
-        0 if layer != Layer::Seccomp => "this kernel offers no Landlock; ".to_owned(),
         0 => String::new(),
         abi => format!("Landlock ABI {abi}; "),
     };

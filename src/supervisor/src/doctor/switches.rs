@@ -48,7 +48,7 @@ fn words(switch: Switch, around: &Surroundings) -> Option<&'static str> {
         Warden::Docker => docker(switch, around.unified),
         Warden::Podman => podman(switch, around.unified),
         Warden::Kubernetes => kubernetes(switch),
-        Warden::Nspawn => nspawn(switch),
+        Warden::Nspawn => nspawn(switch, around.unified),
         Warden::Container => any(switch),
         Warden::Unit => unit(switch),
         Warden::Nobody => None,
@@ -93,16 +93,18 @@ const fn kubernetes(switch: Switch) -> Option<&'static str> {
     })
 }
 
-const fn nspawn(switch: Switch) -> Option<&'static str> {
+const fn nspawn(switch: Switch, unified: bool) -> Option<&'static str> {
     Some(match switch {
         Switch::Calls => "--system-call-filter=@mount",
         Switch::Landlock => {
-            "--system-call-filter=\"landlock_create_ruleset landlock_add_rule landlock_restrict_self\""
+            "--system-call-filter=landlock_create_ruleset --system-call-filter=landlock_add_rule \
+             --system-call-filter=landlock_restrict_self"
         }
         Switch::Admin => "--capability=CAP_SYS_ADMIN",
         Switch::Users => "--private-users=no",
+        Switch::Cgroups if unified => "Delegate=yes in boxmaker's unit",
         Switch::Cgroups => {
-            "its host on cgroup v2 (systemd.unified_cgroup_hierarchy=1), and Delegate=yes in boxmaker's unit"
+            "cgroup v2 on its host (systemd.unified_cgroup_hierarchy=1), and Delegate=yes in boxmaker's unit"
         }
         Switch::Volume => "--bind= for the granted directories",
         Switch::AppArmor | Switch::Proc | Switch::Root => return None,
