@@ -195,3 +195,65 @@ fn no_spelling_or_link_writes_outside_the_grant() {
     assert_eq!(fs::read_dir(&vault).unwrap().count(), 1);
     assert!(!Path::new(&home.path("outside.md")).exists());
 }
+
+#[test]
+fn a_granted_path_that_is_made_later_is_found_and_judged_as_if_it_had_been_there() {
+    if skipped_without_root("a_granted_path_that_is_made_later_is_found_and_judged") {
+        return;
+    }
+    let home = home(Brokerd::Relay);
+    let private = "mode = \"auto\"\nmax_taint = \"private\"\n";
+    for (id, tool, more, path) in [
+        ("later", "fs_read", "", "read:@FILES@/later"),
+        ("turned", "fs_read", "", "read:@FILES@/turned"),
+        (
+            "put",
+            "fs_write",
+            "after_untrusted = \"allow\"\n",
+            "write:@FILES@/put",
+        ),
+    ] {
+        home.grant(
+            id,
+            &format!("tool = \"{tool}\"\n{private}{more}constraints.paths = [\"{path}\"]\n"),
+        );
+    }
+    home.grant(
+        "never",
+        "tool = \"fs_read\"\nmode = \"deny\"\nconstraints.paths = [\"read:@FILES@/later/closed\"]\n",
+    );
+    let mut broker = Broker::up_in(home);
+    let said = broker.home.stderr();
+    for path in ["later", "later/closed", "put", "turned"] {
+        let warned = format!("{} is not there: ", broker.home.path(path));
+        assert!(said.contains(&warned), "{path}: {said}");
+    }
+    let note = broker.home.path("later/a.md");
+    let out = broker.home.path("put/a.md");
+    for (tool, grant, arguments) in [
+        ("fs_read", "later", at(&note)),
+        ("fs_write", "put", writing(&out, "x")),
+    ] {
+        let ran = broker.call(tool, grant, &arguments);
+        assert_eq!(ran.exited.exit, Some(ExitStatus::Code(1)), "{grant}");
+        assert!(ran.stderr.contains("exist"), "{}", ran.stderr);
+    }
+
+    broker.home.file("later/a.md", NOTE);
+    let closed = broker.home.file("later/closed/b.md", CODE);
+    broker.home.folder("put");
+    assert_eq!(broker.call("fs_read", "later", &at(&note)).stdout, NOTE);
+    let denied = broker.denied("fs_read", "later", &at(&closed));
+    assert_eq!(denied, DenyReason::DeniedByGrant);
+    let ran = broker.call("fs_write", "put", &writing(&out, "x"));
+    assert_eq!(ran.exited.exit, Some(ExitStatus::Code(0)), "{}", ran.stderr);
+    // What would not have loaded is refused: a link, and a place where a write would be root's.
+    broker.home.link("turned", "vault");
+    let turned = broker.home.path("turned/code.txt");
+    let reason = broker.denied("fs_read", "turned", &at(&turned));
+    assert_eq!(reason, DenyReason::PathOutside);
+    fs::remove_dir_all(broker.home.path("put")).unwrap();
+    fs::create_dir(broker.home.path("put")).unwrap();
+    let reason = broker.denied("fs_write", "put", &writing(&out, "x"));
+    assert_eq!(reason, DenyReason::LaunchFailed);
+}

@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod documents;
 mod files;
 mod git;
 mod room;

@@ -5,10 +5,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use confine::accounts::Accounts;
-use confine::named::{Missing, Named};
+use confine::judged::{Judged, Mistake};
+use confine::named::Named;
+use confine::profile::Profiles;
 use serde::Serialize;
 
-use crate::configuration::{Complaint, Configuration};
+use crate::configuration::Complaint;
 use crate::visible::count;
 
 /// What only `boxmaker up` checks, in the words of `--json` and of people: whoever asks here may not be who starts it.
@@ -32,6 +34,8 @@ pub struct Verdict {
     pub errors: Vec<Complaint>,
     /// What could not be looked at by this user, and may be right or wrong.
     pub unseen: Vec<Complaint>,
+    /// What the owner should know although it is no error.
+    pub warnings: Vec<Complaint>,
     /// What is not looked at here.
     pub left_to_up: Vec<&'static str>,
 }
@@ -47,68 +51,66 @@ pub struct Counts {
 }
 
 impl Verdict {
-    /// On a configuration whose files are right by themselves: whether the host has what they name. `binaries` is where
-    /// boxmaker's own are.
+    /// On `judged`, what was read of `directory`: whether the host has what it names. `binaries` is where boxmaker's own are.
     #[must_use]
-    pub fn of(configuration: &Configuration, directory: &Path, binaries: &Path) -> Self {
+    pub fn of(mut judged: Judged, directory: &Path, binaries: &Path) -> Self {
         let accounts = Accounts::of_host();
+        let sound = std::mem::take(&mut judged.sound);
+        let profiles = Profiles::names(&judged.files.0);
         let named = Named {
-            profiles: &configuration.profiles,
+            profiles: &profiles,
             binaries,
             accounts: &accounts,
         };
-        let mut missing = Vec::new();
         // Whoever owns the configuration starts boxmaker, and only root's sandboxes have uids of the range.
-        if directory.metadata().is_ok_and(|found| found.uid() == 0) {
-            missing.extend(named.by_config(configuration.policy.config()));
+        if directory.metadata().is_ok_and(|found| found.uid() == 0)
+            && let Some(config) = sound.config()
+        {
+            named
+                .by_config(config)
+                .into_iter()
+                .for_each(|one| judged.add(one));
         }
-        for tool in configuration.policy.tools() {
-            missing.extend(named.by_tool(tool.name(), tool.file()));
+        for tool in sound.tools() {
+            let missing = named.by_tool(tool.name(), tool.file());
+            missing.into_iter().for_each(|one| judged.add(one));
         }
-        for grant in configuration.policy.grants() {
-            missing.extend(named.by_grant(grant.id(), grant.file()).err());
+        for grant in sound.grants() {
+            if let Err(missing) = named.by_grant(grant.id(), grant.file()) {
+                judged.add(missing);
+            }
+            named
+                .by_paths(grant)
+                .into_iter()
+                .for_each(|one| judged.warn(one));
         }
-        let (unseen, wrong): (Vec<_>, Vec<_>) =
-            missing.into_iter().partition(|missing| missing.forbidden);
-        let told = |missing: Vec<Missing>| {
-            let told = missing.into_iter().map(|one| complaint(one, configuration));
-            let mut told: Vec<Complaint> = told.collect();
-            told.sort();
-            told
+        let (unseen, errors): (Vec<_>, Vec<_>) = judged
+            .mistakes
+            .into_iter()
+            .partition(|mistake| mistake.forbidden);
+        let told = |mistakes: Vec<Mistake>| {
+            let told = mistakes.into_iter().map(|mistake| mistake.told.into());
+            told.collect::<Vec<Complaint>>()
         };
-        let (unseen, errors) = (told(unseen), told(wrong));
-        if !errors.is_empty() {
-            return Self {
-                unseen,
-                ..Self::bad(errors)
-            };
-        }
-        let counts = Counts {
-            grants: configuration.policy.grants().count(),
-            tools: configuration.policy.tools().count(),
-            profiles: configuration.profiles.iter().count(),
+        let counts = match (&judged.policy, &judged.profiles) {
+            (Some(policy), Some(profiles)) if errors.is_empty() => Some(Counts {
+                grants: policy.grants().count(),
+                tools: policy.tools().count(),
+                profiles: profiles.iter().count(),
+            }),
+            _ => None,
         };
         Self {
-            ok: true,
-            counts: Some(counts),
-            unseen,
-            ..Self::bad(errors)
-        }
-    }
-
-    /// On one that cannot be used.
-    #[must_use]
-    pub fn bad(errors: Vec<Complaint>) -> Self {
-        Self {
-            ok: false,
-            counts: None,
-            errors,
-            unseen: Vec::new(),
+            ok: counts.is_some(),
+            counts,
+            errors: told(errors),
+            unseen: told(unseen),
+            warnings: judged.warnings.into_iter().map(Complaint::from).collect(),
             left_to_up: LEFT.iter().map(|(word, _)| *word).collect(),
         }
     }
 
-    /// One line for each error, or the line that says `ok` and the one that says what was left.
+    /// One line for each error and each warning, or the line that says `ok` and the one that says what was left.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text: String = self
@@ -118,6 +120,9 @@ impl Verdict {
             .collect();
         for unseen in &self.unseen {
             text.push_str(&format!("not seen: {unseen}\n"));
+        }
+        for warning in &self.warnings {
+            text.push_str(&format!("warning: {warning}\n"));
         }
         if let Some(Counts {
             grants,
@@ -134,15 +139,5 @@ impl Verdict {
             ));
         }
         text
-    }
-}
-
-fn complaint(missing: Missing, configuration: &Configuration) -> Complaint {
-    let bytes = configuration.files.0.get(&missing.file);
-    Complaint {
-        line: bytes.and_then(|bytes| policy::line_of(bytes, &[missing.key])),
-        file: missing.file,
-        rule: missing.rule,
-        fix: missing.fix,
     }
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use confine::judged::Judged;
 use confine::profile::Profiles;
 use ipc::{Files, FilesError};
-use policy::Policy;
+use policy::{LoadError, Policy};
+use proto::Timestamp;
 use proto::tool::Schema;
 use serde::Serialize;
 
@@ -25,6 +27,23 @@ pub struct Complaint {
     pub rule: String,
     /// The way out.
     pub fix: String,
+}
+
+impl From<LoadError> for Complaint {
+    fn from(error: LoadError) -> Self {
+        let LoadError {
+            file,
+            line,
+            rule,
+            fix,
+        } = error;
+        Self {
+            file,
+            line,
+            rule,
+            fix,
+        }
+    }
 }
 
 impl fmt::Display for Complaint {
@@ -45,17 +64,17 @@ impl fmt::Display for Complaint {
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
-    /// The directory or a file in it could not be read.
-    #[error("{source}\n  {help}")]
+    /// The directory or files in it could not be read, or others may change them.
+    #[error("{}", unread(problems, complaints))]
     Unreadable {
-        /// What happened.
-        source: FilesError,
-        /// What to do.
-        help: String,
+        /// What happened, each time with what to do. At least one.
+        problems: Vec<(FilesError, String)>,
+        /// What is wrong with the files that could be read.
+        complaints: Vec<Complaint>,
     },
     /// The files break rules.
     #[error(
-        "the configuration in {directory} cannot be used:\n{}  `bxctl check` says when it can",
+        "the configuration in {} cannot be used:\n{}  `bxctl check` says when it can", directory.display(),
         list(complaints)
     )]
     Wrong {
@@ -64,6 +83,15 @@ pub enum ConfigurationError {
         /// What is wrong with it.
         complaints: Vec<Complaint>,
     },
+}
+
+fn unread(problems: &[(FilesError, String)], complaints: &[Complaint]) -> String {
+    let mut told: Vec<String> = problems
+        .iter()
+        .map(|(error, help)| format!("{error}\n  {help}"))
+        .collect();
+    told.extend(complaints.iter().map(ToString::to_string));
+    told.join("\n")
 }
 
 fn list(complaints: &[Complaint]) -> String {
@@ -84,42 +112,56 @@ pub struct Configuration {
     pub profiles: Profiles,
 }
 
-/// Reads and judges the configuration in `directory`. The generation is 1: nobody runs under it.
+/// Reads and judges the configuration in `directory`, by its files alone. The generation is 1: nobody runs under it.
 ///
 /// # Errors
-/// [`ConfigurationError`]; `Wrong` holds every complaint, in the order of files and lines.
-pub fn load(directory: &Path) -> Result<Configuration, ConfigurationError> {
-    let files = read(directory)?;
-    let mut complaints = Vec::new();
-    let policy = Policy::load(&files.0, 1).map_err(|errors| {
-        complaints.extend(errors.into_iter().map(|error| Complaint {
-            file: error.file,
-            line: error.line,
-            rule: error.rule,
-            fix: error.fix,
-        }));
-    });
-    let profiles = Profiles::load(&files.0).map_err(|errors| {
-        complaints.extend(errors.into_iter().map(|error| Complaint {
-            file: error.file,
-            line: error.line,
-            rule: error.rule,
-            fix: error.fix,
-        }));
-    });
-    match (policy, profiles) {
-        (Ok(policy), Ok(profiles)) => Ok(Configuration {
+/// [`ConfigurationError`], with every complaint, in the order of files and lines.
+pub fn load(directory: &Path, now: Timestamp) -> Result<Configuration, ConfigurationError> {
+    let judged = Judged::of(directory, 1, now);
+    let complaints = complaints(&judged);
+    match judged {
+        Judged {
+            files,
+            policy: Some(policy),
+            profiles: Some(profiles),
+            ..
+        } => Ok(Configuration {
             files,
             policy,
             profiles,
         }),
-        _ => {
-            complaints.sort();
-            Err(ConfigurationError::Wrong {
-                directory: directory.to_owned(),
-                complaints,
-            })
-        }
+        Judged { unreadable, .. } => Err(failure(directory, unreadable, complaints)),
+    }
+}
+
+/// The mistakes of a judged configuration.
+fn complaints(judged: &Judged) -> Vec<Complaint> {
+    let told = judged.mistakes.iter();
+    told.map(|mistake| mistake.told.clone().into()).collect()
+}
+
+/// Why a configuration with `complaints` is not used.
+pub(crate) fn failure(
+    directory: &Path,
+    unreadable: Vec<FilesError>,
+    complaints: Vec<Complaint>,
+) -> ConfigurationError {
+    if unreadable.is_empty() {
+        return ConfigurationError::Wrong {
+            directory: directory.to_owned(),
+            complaints,
+        };
+    }
+    let with_help = |error: FilesError| {
+        let help = match &error {
+            FilesError::Read { path, .. } if error.is_forbidden() => place::who_may(path),
+            _ => error.way_out(),
+        };
+        (error, help)
+    };
+    ConfigurationError::Unreadable {
+        problems: unreadable.into_iter().map(with_help).collect(),
+        complaints,
     }
 }
 
@@ -130,7 +172,11 @@ pub fn load(directory: &Path) -> Result<Configuration, ConfigurationError> {
 /// The directory could not be read.
 pub fn schema(directory: &Path, tool: &str) -> Result<Option<Schema>, ConfigurationError> {
     let name = format!("tools/{tool}.toml");
-    let files = read(directory)?.0;
+    let files = match Files::read(directory) {
+        Ok(files) => files.0,
+        Err(unreadable) if unreadable.rest.0.contains_key(&name) => unreadable.rest.0,
+        Err(unreadable) => return Err(failure(directory, unreadable.errors, Vec::new())),
+    };
     let own: BTreeMap<_, _> = files
         .into_iter()
         .filter(|(path, _)| *path == name)
@@ -142,16 +188,6 @@ pub fn schema(directory: &Path, tool: &str) -> Result<Option<Schema>, Configurat
             .next()
             .map(|tool| tool.file().arguments.clone())
     }))
-}
-
-fn read(directory: &Path) -> Result<Files, ConfigurationError> {
-    Files::read(directory).map_err(|source| {
-        let help = match &source {
-            FilesError::Read { path, .. } if source.is_forbidden() => place::who_may(path),
-            _ => source.way_out(),
-        };
-        ConfigurationError::Unreadable { source, help }
-    })
 }
 
 #[cfg(test)]

@@ -25,12 +25,12 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Parser as _;
+use confine::judged::Judged;
 use proto::{Answer, Timestamp};
 
 use crate::broker::Broker;
 use crate::check::Verdict;
 use crate::cli::{AuditCommand, Cli, Command};
-use crate::configuration::ConfigurationError;
 use crate::failure::{Done, Failure};
 use crate::place::Place;
 use crate::screen::Screen;
@@ -79,7 +79,7 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
         Command::Refuse(words) => {
             pending::answer(&words.id, Answer::Refused, &place, screen, json)?;
         }
-        Command::Check => return check(&place, screen, json),
+        Command::Check => return check(&place, now, screen, json),
         Command::Sessions => {
             let reply = Broker::connect(&place.socket())?.sessions()?;
             if json {
@@ -101,7 +101,7 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
             }
         }
         Command::Grants(words) => {
-            let policy = configuration::load(&place.config)?.policy;
+            let policy = configuration::load(&place.config, now)?.policy;
             let tool = words.tool.as_ref();
             if json {
                 screen.json(&grants::document(&policy, tool, now))?;
@@ -114,7 +114,7 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
             }
         }
         Command::Tools => {
-            let policy = configuration::load(&place.config)?.policy;
+            let policy = configuration::load(&place.config, now)?.policy;
             if json {
                 screen.json(&tools::document(&policy))?;
             } else {
@@ -125,12 +125,13 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
     Ok(Done::Well)
 }
 
-fn check(place: &Place, screen: &Screen, json: bool) -> Result<Done, Failure> {
-    let verdict = match configuration::load(&place.config) {
-        Ok(configuration) => Verdict::of(&configuration, &place.config, &place::binaries()),
-        Err(ConfigurationError::Wrong { complaints, .. }) => Verdict::bad(complaints),
-        Err(unreadable) => return Err(unreadable.into()),
-    };
+fn check(place: &Place, now: Timestamp, screen: &Screen, json: bool) -> Result<Done, Failure> {
+    let mut judged = Judged::of(&place.config, 1, now);
+    let unreadable = std::mem::take(&mut judged.unreadable);
+    let verdict = Verdict::of(judged, &place.config, &place::binaries());
+    if !unreadable.is_empty() {
+        return Err(configuration::failure(&place.config, unreadable, verdict.errors).into());
+    }
     if json {
         screen.json(&verdict)?;
     } else {

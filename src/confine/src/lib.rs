@@ -8,6 +8,7 @@ pub mod derive;
 pub mod describe;
 pub mod host;
 pub mod identity;
+pub mod judged;
 pub mod launch;
 pub mod measure;
 pub mod message;

@@ -2,26 +2,27 @@
 //! when files are loaded to be used and when they are only checked, so that both say the same. What a grant may reach
 //! is not known here.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use policy::{GrantEntry, GrantedPath};
 use proto::config::Config;
 use proto::grant::{Grant, Mode};
 use proto::tool::ToolFile;
 use proto::{GrantId, ToolName};
 
 use crate::accounts::Accounts;
-use crate::profile::Profiles;
 
 /// Something that a file names and the host has not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// The file, by its path below the configuration directory.
     pub file: String,
-    /// The key that names it.
-    pub key: &'static str,
+    /// The key that names it: tables, the key, and for an item of a list its number.
+    pub key: Vec<String>,
     /// What is wrong.
     pub rule: String,
     /// The way out.
@@ -33,8 +34,8 @@ pub struct Missing {
 /// The host as the files are judged by it.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
-    /// The profiles there are.
-    pub profiles: &'a Profiles,
+    /// The names of the profiles there are.
+    pub profiles: &'a BTreeSet<String>,
     /// Where boxmaker's own binaries are.
     pub binaries: &'a Path,
     /// The users there are.
@@ -52,19 +53,25 @@ impl Named<'_> {
     /// The profile and the program of a tool.
     #[must_use]
     pub fn by_tool(&self, name: &ToolName, tool: &ToolFile) -> Vec<Missing> {
-        let missing = |key, rule, fix, forbidden| Missing {
+        let missing = |key: &str, rule, fix, forbidden| Missing {
             file: format!("tools/{name}.toml"),
-            key,
+            key: vec![key.to_owned()],
             rule,
             fix,
             forbidden,
         };
         let mut all = Vec::new();
         let profile = &tool.profile;
-        if self.profiles.get(profile).is_none() {
-            let fix = format!(
-                "write profiles/{profile}.toml, or name one that exists, such as tools/base"
-            );
+        if !self.profiles.contains(profile) {
+            let names = self.profiles.iter().map(String::as_str);
+            let fix = match policy::nearest(profile, names) {
+                Some(near) => {
+                    format!("did you mean {near:?}? otherwise write profiles/{profile}.toml")
+                }
+                None => format!(
+                    "write profiles/{profile}.toml, or name one that exists, such as tools/base"
+                ),
+            };
             let rule = format!("there is no profile {profile:?}");
             all.push(missing("profile", rule, fix, false));
         }
@@ -110,7 +117,7 @@ impl Named<'_> {
         };
         let missing = |rule, fix: &str| Missing {
             file: format!("grants/{id}.toml"),
-            key: "as",
+            key: vec!["as".to_owned()],
             rule,
             fix: fix.to_owned(),
             forbidden: false,
@@ -128,6 +135,33 @@ impl Named<'_> {
         }
     }
 
+    /// The granted or denied paths that are not there. That is no mistake: a path is looked up at each call, so a call finds
+    /// nothing until something is there, and what is there from then on. What this user may not look at is left out.
+    #[must_use]
+    pub fn by_paths(&self, grant: &GrantEntry) -> Vec<Missing> {
+        let consequence = match grant.file().mode {
+            Mode::Deny => "nothing is denied until it is",
+            Mode::Auto | Mode::Ask => "a call finds nothing until it is",
+        };
+        let absent = |path: &Path| {
+            let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+            fs::symlink_metadata(path).is_err_and(|error| kinds.contains(&error.kind()))
+        };
+        let paths = grant
+            .paths()
+            .iter()
+            .filter(|path| absent(Path::new(path.path())));
+        let missing = |path: &GrantedPath| Missing {
+            file: format!("grants/{}.toml", grant.id()),
+            key: place_of(grant.file(), path.path()),
+            rule: format!("{} is not there: {consequence}", path.path()),
+            fix: "correct the path, or make it, for which boxmaker need not be started again"
+                .to_owned(),
+            forbidden: false,
+        };
+        paths.map(missing).collect()
+    }
+
     /// The uids of sandboxes, which are to be nobody's.
     #[must_use]
     pub fn by_config(&self, config: &Config) -> Vec<Missing> {
@@ -135,7 +169,7 @@ impl Named<'_> {
         let last = first.saturating_add(count.saturating_sub(1));
         let wrong = |rule, fix: &str| Missing {
             file: "config.toml".to_owned(),
-            key: "uid_range",
+            key: vec!["uid_range".to_owned()],
             rule,
             fix: fix.to_owned(),
             forbidden: false,
@@ -158,6 +192,16 @@ impl Named<'_> {
             )],
         }
     }
+}
+
+/// Where a grant's file names `path`.
+#[must_use]
+pub fn place_of(grant: &Grant, path: &str) -> Vec<String> {
+    let names = |text: &String| text.split_once(':').is_some_and(|(_, named)| named == path);
+    let place = grant.constraints.paths.iter().position(names);
+    let mut key = vec!["constraints".to_owned(), "paths".to_owned()];
+    key.extend(place.map(|place| place.to_string()));
+    key
 }
 
 #[cfg(test)]

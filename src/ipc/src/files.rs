@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 
-pub use error::FilesError;
+pub use error::{FilesError, Unreadable};
 
 /// The most bytes that one file may have.
 pub const MAX_FILE: u64 = 1_048_576;

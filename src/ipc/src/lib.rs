@@ -8,5 +8,5 @@ pub mod role;
 pub mod wire;
 
 pub use connection::{Connection, Received, RecvError, SendError};
-pub use files::{Files, FilesError};
+pub use files::{Files, FilesError, Unreadable};
 pub use wire::{Frame, Wire};

@@ -36,6 +36,93 @@ fn names(files: &Files) -> Vec<&str> {
     files.0.keys().map(String::as_str).collect()
 }
 
+/// What is wrong with `directory`, if it is one thing.
+#[track_caller]
+fn one_error(directory: &Path) -> FilesError {
+    let mut errors = Files::read(directory).unwrap_err().errors;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors.remove(0)
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_and_the_rest_is_read() {
+    let directory = directory();
+    for name in [
+        "config.toml",
+        "grants/a.toml",
+        "grants/b.toml",
+        "tools/c.toml",
+        "profiles/d.toml",
+    ] {
+        put(directory.path(), name, name.as_bytes());
+    }
+    assert_eq!(Files::read(directory.path()).unwrap().0.len(), 5);
+    let path = |name: &str| directory.path().join(name);
+    put(directory.path(), "Config.toml", b"");
+    put(directory.path(), "grants/mine/e.toml", b"");
+    mode(&path("grants/b.toml"), 0o666);
+    symlink("nowhere", path("tools/f.toml")).unwrap();
+    put(
+        directory.path(),
+        "profiles/g.toml",
+        &vec![b'#'; MAX_FILE as usize + 1],
+    );
+    mode(&path("profiles"), 0o775);
+    let unreadable = Files::read(directory.path()).unwrap_err();
+    let told: Vec<String> = unreadable
+        .errors
+        .iter()
+        .map(|error| format!("{error}; {}", error.way_out()))
+        .collect();
+    let at = |name: &str| path(name).display().to_string();
+    assert_eq!(
+        told,
+        [
+            format!(
+                "{} would be read by nobody: the only file of rules that is read here is config.toml; move it to grants/, tools/ or profiles/, or out of the configuration",
+                at("Config.toml")
+            ),
+            format!(
+                "{} may be written by everybody: only its owner may write what decides what runs; chmod go-w {}",
+                at("grants/b.toml"),
+                at("grants/b.toml")
+            ),
+            format!(
+                "{} would be read by nobody: directories are read in profiles/ only; move its files up, or out of the configuration",
+                at("grants/mine")
+            ),
+            format!(
+                "cannot read {}: No such file or directory (os error 2); correct or remove the link",
+                at("tools/f.toml")
+            ),
+            format!(
+                "{} may be written by its group: only its owner may write what decides what runs; chmod go-w {}",
+                at("profiles"),
+                at("profiles")
+            ),
+            format!(
+                "{} has 1048577 bytes, at most 1048576 are allowed; make it smaller: rules are a few lines each",
+                at("profiles/g.toml")
+            ),
+        ]
+    );
+    assert_eq!(
+        names(&unreadable.rest),
+        [
+            "config.toml",
+            "grants/a.toml",
+            "profiles/d.toml",
+            "tools/c.toml"
+        ]
+    );
+    let unread = ["grants/b.toml", "profiles/g.toml", "tools/f.toml"];
+    assert!(unreadable.unread.iter().eq(unread.iter()), "{unreadable:?}");
+    let judged = unreadable.stand_ins();
+    assert_eq!(judged.0.len(), 7);
+    assert!(unread.iter().all(|name| judged.0[*name].is_empty()));
+    assert_eq!(judged.0["grants/a.toml"], b"grants/a.toml");
+}
+
 #[test]
 fn the_files_of_a_configuration_are_read_and_what_is_put_aside_is_left_alone() {
     let directory = directory();
@@ -98,7 +185,7 @@ fn what_looks_like_rules_and_would_be_read_by_nobody_is_an_error_with_the_way_ou
         put(directory.path(), "grants/a.toml", b"");
         assert!(Files::read(directory.path()).is_ok());
         put(directory.path(), name, b"");
-        let error = Files::read(directory.path()).unwrap_err();
+        let error = one_error(directory.path());
         assert!(
             matches!(error, FilesError::Unread { .. }),
             "{name}: {error}"
@@ -142,7 +229,7 @@ fn what_others_may_write_is_no_configuration() {
         ] {
             assert!(Files::read(directory.path()).is_ok());
             mode(&path, closed | bits);
-            let error = Files::read(directory.path()).unwrap_err();
+            let error = one_error(directory.path());
             assert!(
                 matches!(&error, FilesError::Open { path: of, whom: told } if *of == path && *told == whom),
                 "{name}: {error}"
@@ -170,7 +257,7 @@ fn what_belongs_to_somebody_else_is_no_configuration() {
         let path = directory.path().join(name);
         assert!(Files::read(directory.path()).is_ok());
         chown(&path, Some(1_879_000_124), None).unwrap();
-        let error = Files::read(directory.path()).unwrap_err();
+        let error = one_error(directory.path());
         assert!(
             matches!(
                 error,
@@ -198,7 +285,7 @@ fn an_empty_configuration_is_one_and_a_missing_one_is_an_error() {
     let directory = directory();
     assert_eq!(Files::read(directory.path()).unwrap(), Files::default());
     let missing = directory.path().join("nowhere");
-    let error = Files::read(&missing).unwrap_err();
+    let error = one_error(&missing);
     assert!(
         matches!(&error, FilesError::Read { path, .. } if *path == missing),
         "{error}"
@@ -219,11 +306,8 @@ fn a_fifo_is_refused_without_waiting_for_a_writer() {
     .unwrap();
     let (done, answer) = mpsc::channel();
     let root = directory.path().to_owned();
-    std::thread::spawn(move || done.send(Files::read(&root)));
-    let error = answer
-        .recv_timeout(Duration::from_secs(30))
-        .unwrap()
-        .unwrap_err();
+    std::thread::spawn(move || done.send(one_error(&root)));
+    let error = answer.recv_timeout(Duration::from_secs(30)).unwrap();
     assert!(
         matches!(&error, FilesError::Kind { path } if *path == fifo),
         "{error}"
@@ -234,7 +318,7 @@ fn a_fifo_is_refused_without_waiting_for_a_writer() {
 fn a_directory_in_the_place_of_a_file_is_refused() {
     let directory = directory();
     fs::create_dir_all(directory.path().join("tools/x.toml")).unwrap();
-    let error = Files::read(directory.path()).unwrap_err();
+    let error = one_error(directory.path());
     assert!(matches!(error, FilesError::Kind { .. }), "{error}");
     assert!(
         error.way_out().contains("move it away"),
@@ -246,13 +330,13 @@ fn a_directory_in_the_place_of_a_file_is_refused() {
 #[test]
 fn the_way_out_of_what_cannot_be_read_is_the_one_for_its_cause() {
     let directory = directory();
-    let missing = Files::read(&directory.path().join("nowhere")).unwrap_err();
+    let missing = one_error(&directory.path().join("nowhere"));
     assert!(
         !missing.is_forbidden() && missing.way_out().contains("--config DIR"),
         "{missing}"
     );
     symlink("nowhere", directory.path().join("config.toml")).unwrap();
-    let dangling = Files::read(directory.path()).unwrap_err();
+    let dangling = one_error(directory.path());
     assert!(
         dangling.way_out().contains("link"),
         "{}",
@@ -281,7 +365,7 @@ fn a_file_may_have_a_mebibyte_and_not_a_byte_more() {
         "grants/a.toml",
         &[longest.as_slice(), b"#"].concat(),
     );
-    let error = Files::read(directory.path()).unwrap_err();
+    let error = one_error(directory.path());
     assert!(
         matches!(error, FilesError::TooLarge { bytes, .. } if bytes == MAX_FILE + 1),
         "{error}"
@@ -302,7 +386,7 @@ fn a_name_that_is_no_plain_utf_8_is_refused() {
             b"",
         )
         .unwrap();
-        let error = Files::read(directory.path()).unwrap_err();
+        let error = one_error(directory.path());
         assert!(matches!(error, FilesError::Name { .. }), "{error}");
         assert!(!error.to_string().contains(char::is_control));
     }
@@ -315,7 +399,7 @@ fn a_link_is_followed_and_one_that_leads_nowhere_is_an_error() {
         let place = directory.path().join(name);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         symlink(directory.path().join("elsewhere"), &place).unwrap();
-        let error = Files::read(directory.path()).unwrap_err();
+        let error = one_error(directory.path());
         assert!(
             matches!(&error, FilesError::Read { path, .. } if *path == place),
             "{name}: {error}"

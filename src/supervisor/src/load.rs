@@ -2,20 +2,22 @@
 //! check (architecture.md section 4.5): grants keep away from boxmaker's own files, and nothing is written as root. What
 //! `bxctl check` can see as well is checked by `confine::named` for both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use confine::accounts::Accounts;
 use confine::host::Privilege;
-use confine::named::{Missing, Named, program};
+use confine::judged::Judged;
+use confine::named::{Missing, Named, place_of, program};
 use confine::profile::Profiles;
 use ipc::Files;
-use policy::{BindingAccess, GrantEntry, LoadError, Policy};
+use policy::{BindingAccess, GrantEntry, Policy, Sound};
 use proto::GrantId;
 use proto::grant::Mode;
 
+use crate::broker::clock;
 use crate::guard::{Guard, GuardError};
 
 /// Where a supervisor's things are.
@@ -46,6 +48,8 @@ pub(crate) struct Loaded {
     pub(crate) binaries: PathBuf,
     /// What this process may do.
     pub(crate) privilege: Privilege,
+    /// What the owner should know although it is no mistake, each with its file and line.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Why nothing was loaded: every problem, one a line, each with its file, the rule and the way out.
@@ -62,23 +66,14 @@ pub(crate) enum LoadFailure {
     Forbidden(Vec<String>),
 }
 
-/// One problem.
+/// One problem of no file's.
 struct Problem {
     text: String,
     forbidden: bool,
 }
 
-impl Problem {
-    fn wrong(text: impl ToString) -> Self {
-        Self {
-            text: text.to_string(),
-            forbidden: false,
-        }
-    }
-}
-
-impl From<Vec<Problem>> for LoadFailure {
-    fn from(problems: Vec<Problem>) -> Self {
+impl LoadFailure {
+    fn of(problems: Vec<Problem>) -> Self {
         let forbidden = problems.iter().all(|problem| problem.forbidden);
         let texts = problems.into_iter().map(|problem| problem.text).collect();
         if forbidden {
@@ -103,37 +98,38 @@ fn load_on(
     generation: u64,
     accounts: &Accounts,
 ) -> Result<Loaded, LoadFailure> {
-    let config = &directories.config;
-    let files = Files::read(config).map_err(|error| {
-        vec![Problem {
+    let mut judged = Judged::of(&directories.config, generation, clock());
+    let mut problems: Vec<Problem> = judged
+        .unreadable
+        .iter()
+        .map(|error| Problem {
             text: format!("configuration: {error}; {}", error.way_out()),
             forbidden: error.is_forbidden(),
-        }]
-    })?;
-    let (policy, profiles) = match (Policy::load(&files.0, generation), Profiles::load(&files.0)) {
-        (Ok(policy), Ok(profiles)) => (policy, profiles),
-        (policy, profiles) => {
-            let mut problems = Vec::new();
-            problems.extend(policy.err().into_iter().flatten().map(Problem::wrong));
-            problems.extend(profiles.err().into_iter().flatten().map(Problem::wrong));
-            return Err(problems.into());
-        }
+        })
+        .collect();
+    let sound = std::mem::take(&mut judged.sound);
+    let guard = guard(directories, &sound, &mut problems);
+    let privilege = Privilege::of_this_process();
+    let mut judge = Judge {
+        // Where that could not be found out nothing is loaded.
+        privilege: *privilege.as_ref().unwrap_or(&Privilege::Root),
+        binaries: &directories.binaries,
+        accounts,
+        judged: &mut judged,
     };
-    let privilege = Privilege::of_this_process().map_err(|error| vec![Problem::wrong(error)])?;
-    let judge = Judge {
-        files: &files,
-        privilege,
-        named: Named {
-            profiles: &profiles,
-            binaries: &directories.binaries,
-            accounts,
-        },
-    };
-    let mut problems = Vec::new();
-    let guard = guard(directories, &policy, &mut problems);
-    let owners = judge.all(&policy, &guard, &mut problems);
-    if problems.is_empty() {
-        Ok(Loaded {
+    let owners = judge.all(&sound, &guard);
+    match (privilege, judged) {
+        (
+            Ok(privilege),
+            Judged {
+                files,
+                policy: Some(policy),
+                profiles: Some(profiles),
+                mistakes,
+                warnings,
+                ..
+            },
+        ) if problems.is_empty() && mistakes.is_empty() => Ok(Loaded {
             files,
             policy,
             profiles,
@@ -141,13 +137,24 @@ fn load_on(
             owners,
             binaries: directories.binaries.clone(),
             privilege,
-        })
-    } else {
-        Err(problems.into())
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+        }),
+        (privilege, judged) => {
+            problems.extend(privilege.err().map(|error| Problem {
+                text: error.to_string(),
+                forbidden: false,
+            }));
+            // By file and line.
+            problems.extend(judged.mistakes.into_iter().map(|mistake| Problem {
+                text: mistake.told.to_string(),
+                forbidden: mistake.forbidden,
+            }));
+            Err(LoadFailure::of(problems))
+        }
     }
 }
 
-fn guard(directories: &Directories, policy: &Policy, problems: &mut Vec<Problem>) -> Guard {
+fn guard(directories: &Directories, sound: &Sound, problems: &mut Vec<Problem>) -> Guard {
     let mut guard = Guard::default();
     let mut protect = |what: &str, path: &Path| {
         if let Err(error) = guard.protect(what, path) {
@@ -165,140 +172,127 @@ fn guard(directories: &Directories, policy: &Policy, problems: &mut Vec<Problem>
     protect("the home of boxmaker", home);
     protect("the configuration", config);
     protect("the directory of boxmaker's binaries", binaries);
-    for tool in policy.tools() {
+    for tool in sound.tools() {
         let what = format!("the program of tool {}", tool.name());
         protect(&what, &program(binaries, tool.file()));
     }
     guard
 }
 
-/// What the files are judged by.
+/// What the files are judged by, and where that is noted.
 struct Judge<'a> {
-    files: &'a Files,
     privilege: Privilege,
-    named: Named<'a>,
+    binaries: &'a Path,
+    accounts: &'a Accounts,
+    judged: &'a mut Judged,
 }
 
 impl Judge<'_> {
     /// Every rule that needs the disk. The users and groups that grants name come out.
-    fn all(
-        &self,
-        policy: &Policy,
-        guard: &Guard,
-        problems: &mut Vec<Problem>,
-    ) -> BTreeMap<GrantId, (u32, u32)> {
+    fn all(&mut self, sound: &Sound, guard: &Guard) -> BTreeMap<GrantId, (u32, u32)> {
+        let profiles = Profiles::names(&self.judged.files.0);
+        let named = Named {
+            profiles: &profiles,
+            binaries: self.binaries,
+            accounts: self.accounts,
+        };
+        let mut found = Vec::new();
         // Without root every sandbox has the uid of whoever started boxmaker.
-        if self.privilege == Privilege::Root {
-            let missing = self.named.by_config(policy.config());
-            problems.extend(missing.into_iter().map(|one| self.missing(one)));
+        if self.privilege == Privilege::Root
+            && let Some(config) = sound.config()
+        {
+            found.extend(named.by_config(config));
         }
-        for tool in policy.tools() {
-            let missing = self.named.by_tool(tool.name(), tool.file());
-            problems.extend(missing.into_iter().map(|one| self.missing(one)));
+        for tool in sound.tools() {
+            found.extend(named.by_tool(tool.name(), tool.file()));
         }
         let mut owners = BTreeMap::new();
-        for grant in policy
-            .grants()
-            .filter(|grant| grant.file().mode != Mode::Deny)
-        {
-            match self.owner(grant) {
+        for grant in sound.grants() {
+            for absent in named.by_paths(grant) {
+                self.judged.warn(absent);
+            }
+            if grant.file().mode == Mode::Deny {
+                continue;
+            }
+            match self.owner(&named, grant) {
                 Ok(Some(owner)) => drop(owners.insert(grant.id().clone(), owner)),
                 Ok(None) => {}
-                Err(problem) => problems.push(problem),
+                Err(missing) => found.push(missing),
             }
-            problems.extend(self.paths(grant, guard));
+            found.extend(paths(grant, guard));
         }
-        problems.extend(crate::stores::check(policy).into_iter().map(Problem::wrong));
+        found.extend(crate::stores::check(sound));
+        for one in found {
+            self.judged.add(one);
+        }
         owners
     }
 
-    /// A problem at the line of `file` that holds `key`.
-    fn problem(&self, file: &str, key: &[&str], rule: String, fix: impl Into<String>) -> Problem {
-        let bytes = self.files.0.get(file);
-        Problem::wrong(LoadError {
-            file: file.to_owned(),
-            line: bytes.and_then(|bytes| policy::line_of(bytes, key)),
-            rule,
-            fix: fix.into(),
-        })
-    }
-
-    fn missing(&self, missing: Missing) -> Problem {
-        Problem {
-            forbidden: missing.forbidden,
-            ..self.problem(&missing.file, &[missing.key], missing.rule, missing.fix)
-        }
-    }
-
     /// The user and group that a grant names.
-    fn owner(&self, grant: &GrantEntry) -> Result<Option<(u32, u32)>, Problem> {
-        let file = format!("grants/{}.toml", grant.id());
+    fn owner(&self, named: &Named<'_>, grant: &GrantEntry) -> Result<Option<(u32, u32)>, Missing> {
+        let wrong = |key, rule, fix: String| Missing {
+            file: format!("grants/{}.toml", grant.id()),
+            key,
+            rule,
+            fix,
+            forbidden: false,
+        };
         if let (Some(user), Privilege::UserNamespace) = (&grant.file().run_as, self.privilege) {
             let rule = format!(
                 "`as = {user:?}` needs root: without it every tool works as the user who started boxmaker"
             );
-            return Err(self.problem(&file, &["as"], rule, "remove it"));
+            return Err(wrong(vec!["as".to_owned()], rule, "remove it".to_owned()));
         }
-        let named = self.named.by_grant(grant.id(), grant.file());
-        let named = named.map_err(|missing| self.missing(missing))?;
+        let user = named.by_grant(grant.id(), grant.file())?;
         let writes = |entry: &&policy::GrantedPath| entry.access() == BindingAccess::Write;
         for written in grant.paths().iter().filter(writes) {
             let path = written.path();
-            let owner = match named {
+            let owner = match user {
                 Some((uid, _)) => Some(uid),
                 None => fs::metadata(path).ok().map(|metadata| metadata.uid()),
             };
             if owner == Some(0) {
-                let key = match named {
+                let key = match user {
                     Some(_) => vec!["as".to_owned()],
-                    None => place_of(grant, path),
+                    None => place_of(grant.file(), path),
                 };
-                let key: Vec<&str> = key.iter().map(String::as_str).collect();
                 let rule = format!("{written} would be written as root, which no tool may");
                 let fix = format!("set `as` to another user, or give {path} to one");
-                return Err(self.problem(&file, &key, rule, fix));
+                return Err(wrong(key, rule, fix));
             }
         }
-        Ok(named)
-    }
-
-    fn paths(&self, grant: &GrantEntry, guard: &Guard) -> Vec<Problem> {
-        let file = format!("grants/{}.toml", grant.id());
-        let judge = |path| {
-            let error = guard.admit(Path::new(path)).err()?;
-            let fix = match &error {
-                GuardError::Own { .. } => {
-                    "no grant may reach boxmaker's own files: grant a path beside them"
-                }
-                GuardError::Linked { .. } => {
-                    "a link can be turned elsewhere: grant the path that it leads to"
-                }
-                GuardError::Look { .. } if error.is_forbidden() => "look as root",
-                GuardError::Look { .. } => "grant a path that can be looked at",
-            };
-            let key = place_of(grant, path);
-            let key: Vec<&str> = key.iter().map(String::as_str).collect();
-            Some(Problem {
-                forbidden: error.is_forbidden(),
-                ..self.problem(&file, &key, error.to_string(), fix)
-            })
-        };
-        let paths: std::collections::BTreeSet<&str> = grant
-            .paths()
-            .iter()
-            .map(policy::GrantedPath::path)
-            .collect();
-        paths.into_iter().filter_map(judge).collect()
+        Ok(user)
     }
 }
 
-/// Where a grant's file names `path`.
-fn place_of(grant: &GrantEntry, path: &str) -> Vec<String> {
-    let names = |text: &String| text.split_once(':').is_some_and(|(_, named)| named == path);
-    let place = grant.file().constraints.paths.iter().position(names);
-    let mut key = vec!["constraints".to_owned(), "paths".to_owned()];
-    key.extend(place.map(|place| place.to_string()));
-    key
+/// What is wrong with the places of a grant's paths.
+fn paths(grant: &GrantEntry, guard: &Guard) -> Vec<Missing> {
+    let judge = |path| {
+        let error = guard.admit(Path::new(path)).err()?;
+        let fix = match &error {
+            GuardError::Own { .. } => {
+                "no grant may reach boxmaker's own files: grant a path beside them"
+            }
+            GuardError::Linked { .. } => {
+                "a link can be turned elsewhere: grant the path that it leads to"
+            }
+            GuardError::Look { .. } if error.is_forbidden() => "look as root",
+            GuardError::Look { .. } => "grant a path that can be looked at",
+        };
+        Some(Missing {
+            file: format!("grants/{}.toml", grant.id()),
+            key: place_of(grant.file(), path),
+            forbidden: error.is_forbidden(),
+            rule: error.to_string(),
+            fix: fix.to_owned(),
+        })
+    };
+    let paths: BTreeSet<&str> = grant
+        .paths()
+        .iter()
+        .map(policy::GrantedPath::path)
+        .collect();
+    paths.into_iter().filter_map(judge).collect()
 }
 
 #[cfg(test)]

@@ -5,16 +5,18 @@
 
 use std::path::Path;
 
-use policy::{BindingAccess, GrantEntry, GrantedPath, Policy};
+use confine::named::{Missing, place_of};
+use policy::{BindingAccess, GrantEntry, GrantedPath, Sound};
 use proto::grant::Mode;
 
 use crate::place::Place;
 
-/// Every way in which one grant's writes would reach what another grant is about, each as an error for the owner.
-pub(crate) fn check(policy: &Policy) -> Vec<String> {
+/// Every way in which one grant's writes would reach what another grant is about, each as a mistake of the writer's file.
+pub(crate) fn check(sound: &Sound) -> Vec<Missing> {
     let mut problems = Vec::new();
-    for writer in policy
+    for writer in sound
         .grants()
+        .iter()
         .filter(|grant| grant.file().mode != Mode::Deny)
     {
         let written = writer
@@ -30,17 +32,22 @@ pub(crate) fn check(policy: &Policy) -> Vec<String> {
                 grant: writer,
                 written,
                 place,
-                whole: is_whole(policy, writer),
+                whole: is_whole(sound, writer),
             };
-            problems.extend(policy.grants().flat_map(|other| writer.against(other)));
+            problems.extend(
+                sound
+                    .grants()
+                    .iter()
+                    .flat_map(|other| writer.against(other)),
+            );
         }
     }
     problems
 }
 
 /// Whether the tool of `grant` gets the granted trees whole, because it declares no argument that is a path.
-fn is_whole(policy: &Policy, grant: &GrantEntry) -> bool {
-    policy
+fn is_whole(sound: &Sound, grant: &GrantEntry) -> bool {
+    sound
         .tool(&grant.file().tool)
         .is_some_and(|tool| !tool.declares_paths())
 }
@@ -53,7 +60,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn against(&self, other: &GrantEntry) -> Vec<String> {
+    fn against(&self, other: &GrantEntry) -> Vec<Missing> {
         let places = other.paths().iter().filter_map(|path| {
             Place::of(Path::new(path.path()))
                 .ok()
@@ -64,14 +71,25 @@ impl Writer<'_> {
             .collect()
     }
 
-    fn carries(&self, other: &GrantEntry, path: &GrantedPath, place: &Place) -> Option<String> {
-        let file = format!("grants/{}.toml", self.grant.id());
+    fn carries(&self, other: &GrantEntry, path: &GrantedPath, place: &Place) -> Option<Missing> {
+        let wrong = |rule, fix| Missing {
+            file: format!("grants/{}.toml", self.grant.id()),
+            key: place_of(self.grant.file(), self.written.path()),
+            rule,
+            fix,
+            forbidden: false,
+        };
         let (written, id) = (self.written, other.id());
         let read = path.access() == BindingAccess::Read && other.file().mode != Mode::Deny;
         if read && self.place.overlaps(place) && self.launders(other) {
-            return Some(format!(
-                "{file}: {written} and {path} of grant {id} are one place on the disk, and {id} reads it as cleaner than \
-                 what may be written; correct the labels of {id}, or let the two grants be about different places"
+            return Some(wrong(
+                format!(
+                    "{written} and {path} of grant {id} are one place on the disk, and {id} reads it as cleaner than what \
+                     may be written"
+                ),
+                format!(
+                    "correct the labels of {id}, or let the two grants be about different places"
+                ),
             ));
         }
         // The same grant may well read what it writes.
@@ -84,11 +102,16 @@ impl Writer<'_> {
         } else {
             "file"
         };
-        Some(format!(
-            "{file}: whoever writes in {written} can rename what lies there, also to or from {path}, the {what} that grant \
-             {id} is about; grant {id} the whole of {}, or let {} write elsewhere",
-            written.path(),
-            self.grant.id()
+        Some(wrong(
+            format!(
+                "whoever writes in {written} can rename what lies there, also to or from {path}, the {what} that grant {id} \
+                 is about"
+            ),
+            format!(
+                "grant {id} the whole of {}, or let {} write elsewhere",
+                written.path(),
+                self.grant.id()
+            ),
         ))
     }
 

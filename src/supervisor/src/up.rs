@@ -106,6 +106,9 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     let _lock = home::hold(home)?;
 
     let loaded = load(directories, 1)?;
+    for warning in &loaded.warnings {
+        eprintln!("boxmaker: warning: {warning}");
+    }
     let launcher = launcher(directories, &loaded)?;
     let paths = ledger::Paths {
         audit: home.join("audit"),

@@ -121,9 +121,13 @@ fn tools_are_listed_with_their_arguments_and_grants() {
 fn check_counts_what_is_right() {
     let ended = host().run(&["check"]);
     assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{ended:?}");
-    let (counts, left) = ended.out.split_once('\n').unwrap();
+    let (counts, left) = ended
+        .out
+        .split_once("ok: ")
+        .and_then(|(_, rest)| rest.split_once('\n'))
+        .unwrap();
     assert!(
-        counts.starts_with("ok: 2 grants, 1 tool, ") && counts.ends_with(" profiles"),
+        counts.starts_with("2 grants, 1 tool, ") && counts.ends_with(" profiles"),
         "{ended:?}"
     );
     assert!(
@@ -142,6 +146,94 @@ fn check_counts_what_is_right() {
         json["left_to_up"],
         serde_json::json!(["granted_paths", "as_without_root"])
     );
+}
+
+#[test]
+fn check_warns_of_paths_that_are_not_there_and_grants_that_let_nothing_run() {
+    let host = host();
+    let there = host.home().join("notes");
+    std::fs::create_dir(&there).unwrap();
+    let there = there.to_str().unwrap();
+    let deny = format!(
+        "tool = \"fs_read\"\nmode = \"deny\"\nconstraints.paths = [\"read:{there}/keys\"]\n"
+    );
+    host.file("grants/no-keys.toml", &deny);
+    let grant = |line: &str, path: &str| {
+        let text = "tool = \"fs_read\"\nmode = \"auto\"\nmax_taint = \"private\"\n";
+        format!("{text}{line}\nconstraints.paths = [\"read:{there}{path}\"]\n")
+    };
+    host.file(
+        "grants/notes.toml",
+        &grant("expires = \"2001-01-01T00:00:00.000Z\"", "/plans"),
+    );
+    let ended = host.run(&["check"]);
+    let way = "correct the path, or make it, for which boxmaker need not be started again";
+    let warnings = [
+        format!("warning: grants/no-keys.toml:3: {there}/keys is not there: nothing is denied until it is; {way}\n"),
+        "warning: grants/notes.toml:4: the grant lets nothing run: it expired at 2001-01-01T00:00:00.000Z; write a later time, or remove the file\n".to_owned(),
+        format!("warning: grants/notes.toml:5: {there}/plans is not there: a call finds nothing until it is; {way}\n"),
+    ];
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let told = ended.out.split_once("ok: ").unwrap().0;
+    assert_eq!(told, warnings.concat());
+    let json = host.run(&["check", "--json"]).json();
+    assert_eq!(
+        (&json["ok"], &json["warnings"][1]["line"]),
+        (&true.into(), &4.into())
+    );
+    assert_eq!(json["warnings"].as_array().unwrap().len(), 3);
+    // The twin: nothing to warn of.
+    std::fs::write(std::path::Path::new(there).join("keys"), "x").unwrap();
+    host.file("grants/notes.toml", &grant("", ""));
+    let ended = host.run(&["check"]);
+    assert!(ended.out.starts_with("ok: "), "{ended:?}");
+    assert_eq!(
+        host.run(&["check", "--json"]).json()["warnings"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn check_tells_what_cannot_be_used_of_every_file_at_once() {
+    let host = host();
+    host.file(
+        "grants/no-keys.toml",
+        "tool = \"fs_read\"\nmode = \"deny\"\nmdoe = 1\n",
+    );
+    host.file(
+        "tools/fs_read.toml",
+        &READ.replace("/usr/bin/cat", "/usr/bin/no-such"),
+    );
+    let ended = host.run(&["check"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let of_files = [
+        "grants/no-keys.toml:3: unknown key `mdoe`; did you mean `mode`? ",
+        "tools/fs_read.toml:4: program /usr/bin/no-such: No such file or directory (os error 2); install it or correct `command`",
+    ];
+    for told in of_files {
+        assert!(ended.out.contains(told), "{told}: {ended:?}");
+    }
+    // The same beside files that were not read.
+    host.file("grants/notes.txt", "");
+    std::fs::create_dir(host.config().join("tools/x.toml")).unwrap();
+    let ended = host.run(&["check"]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{ended:?}");
+    let config = host.config();
+    let of_directory = [
+        format!(
+            "{}/grants/notes.txt would be read by nobody: rules are read from names that end in .toml\n  rename it to end in .toml",
+            config.display()
+        ),
+        format!(
+            "{}/tools/x.toml is neither a file nor a directory\n  move it away",
+            config.display()
+        ),
+    ];
+    let told = of_directory.iter().map(String::as_str).chain(of_files);
+    for told in told {
+        assert!(ended.err.contains(told), "{told}: {ended:?}");
+    }
+    assert_eq!(host.run(&["grants"]).status, 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From the bytes of profile files to checked profiles: each file is checked by itself, so that an error names the file
 //! it stands in, and then merged with what it extends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use policy::LoadError;
 use proto::profile::ProfileFile;
@@ -55,10 +55,7 @@ pub(super) fn load(
         })
         .collect();
     for (path, bytes) in files {
-        let name = path
-            .strip_prefix("profiles/")
-            .and_then(|path| path.strip_suffix(".toml"));
-        if let Some(name) = name {
+        if let Some(name) = name_of(path) {
             sources.insert(name.to_owned(), (path.clone(), bytes.clone()));
         }
     }
@@ -95,6 +92,18 @@ pub(super) fn load(
     errors.sort();
     errors.dedup();
     Err(errors)
+}
+
+/// The names of the built-in profiles and of those that `files` hold, whatever is in them.
+pub(super) fn names(files: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String> {
+    let built_in = BUILT_IN.iter().map(|(name, _)| *name);
+    let own = files.keys().filter_map(|path| name_of(path));
+    built_in.chain(own).map(str::to_owned).collect()
+}
+
+/// The name of the profile that a file of the configuration holds, if it holds one.
+fn name_of(path: &str) -> Option<&str> {
+    path.strip_prefix("profiles/")?.strip_suffix(".toml")
 }
 
 /// Every value of one file.

@@ -4,7 +4,7 @@
 mod load;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use policy::LoadError;
@@ -84,6 +84,12 @@ impl Profiles {
     /// Every mistake in every file, ordered by file and line. Nothing is loaded in part.
     pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Vec<LoadError>> {
         load::load(files).map(Self)
+    }
+
+    /// The names of the built-in profiles and of those that `files` hold, also of those that do not load.
+    #[must_use]
+    pub fn names(files: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String> {
+        load::names(files)
     }
 
     /// The profile of this name.

@@ -1,9 +1,33 @@
 //! Why the files of a configuration could not be had, each with the rule that is broken and the way out.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use super::{MAX_FILE, MAX_TOTAL};
+use super::{Files, MAX_FILE, MAX_TOTAL};
+
+/// A configuration that was not read in full, or may be changed by others.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Why: at least one, those of a directory before those of what is in it.
+    pub errors: Vec<FilesError>,
+    /// What could be read beside.
+    pub rest: Files,
+    /// The files that are there and not in the rest, by path below the configuration directory.
+    pub unread: BTreeSet<String>,
+}
+
+impl Unreadable {
+    /// The rest, with an empty file in the place of each one that was not read: for judging the rest, in which a file that
+    /// is there must not be missing. Nothing that is said about one of `unread` is true.
+    #[must_use]
+    pub fn stand_ins(&self) -> Files {
+        let mut files = self.rest.clone();
+        let empty = |name: &String| (name.clone(), Vec::new());
+        files.0.extend(self.unread.iter().map(empty));
+        files
+    }
+}
 
 /// Why the files could not be had.
 #[derive(Debug, thiserror::Error)]

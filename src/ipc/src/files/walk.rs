@@ -1,13 +1,14 @@
 //! The walk through a configuration directory: what is read, what is left alone, and what is refused because somebody
 //! could believe in a rule that nobody reads, or because somebody else could write it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::error::FilesError;
+use super::error::{FilesError, Unreadable};
 use super::{Files, MAX_FILE, MAX_TOTAL};
 
 /// The directories that are read, and whether directories in them are too.
@@ -23,20 +24,32 @@ impl Files {
     /// to that user and be writable by nobody else.
     ///
     /// # Errors
-    /// As [`FilesError`], with the path, of the first that is found.
-    pub fn read(directory: &Path) -> Result<Self, FilesError> {
+    /// Everything that is wrong, each with its path, and what could be read beside.
+    pub fn read(directory: &Path) -> Result<Self, Unreadable> {
         let mut walk = Walk {
             root: directory,
             starter: rustix::process::geteuid().as_raw(),
             files: Self::default(),
+            unread: BTreeSet::new(),
+            errors: Vec::new(),
             total: 0,
         };
-        walk.top()?;
-        walk.take("config.toml")?;
-        for (name, deep) in DIRECTORIES {
-            walk.directory(name, deep)?;
+        if walk.top() {
+            if !is_absent(&directory.join("config.toml")) {
+                walk.file("config.toml");
+            }
+            for (name, deep) in DIRECTORIES {
+                walk.directory(name, deep);
+            }
         }
-        Ok(walk.files)
+        if walk.errors.is_empty() {
+            return Ok(walk.files);
+        }
+        Err(Unreadable {
+            errors: walk.errors,
+            rest: walk.files,
+            unread: walk.unread,
+        })
     }
 }
 
@@ -44,13 +57,19 @@ struct Walk<'a> {
     root: &'a Path,
     starter: u32,
     files: Files,
+    unread: BTreeSet<String>,
+    errors: Vec<FilesError>,
     total: u64,
 }
 
 impl Walk<'_> {
-    /// Looks for names beside the ones that are read and so like them that somebody meant those.
-    fn top(&self) -> Result<(), FilesError> {
-        for name in self.names(self.root)? {
+    /// Looks for names beside the ones that are read and so like them that somebody meant those. Whether the directory
+    /// could be looked into.
+    fn top(&mut self) -> bool {
+        let Some(names) = self.names(self.root) else {
+            return false;
+        };
+        for name in names {
             let shown = name.to_string_lossy();
             let known =
                 shown == "config.toml" || DIRECTORIES.iter().any(|(known, _)| shown == *known);
@@ -73,73 +92,92 @@ impl Walk<'_> {
                 continue;
             };
             let path = self.root.join(name);
-            return Err(FilesError::Unread { path, rule, fix });
+            self.errors.push(FilesError::Unread { path, rule, fix });
         }
-        Ok(())
+        true
     }
 
-    fn directory(&mut self, below: &str, deep: bool) -> Result<(), FilesError> {
+    fn directory(&mut self, below: &str, deep: bool) {
         let path = self.root.join(below);
-        let names = match self.names(&path) {
-            Err(FilesError::Read { source, .. }) if absent(&source, &path) => return Ok(()),
-            names => names?,
-        };
-        for name in names {
+        if is_absent(&path) {
+            return;
+        }
+        for name in self.names(&path).unwrap_or_default() {
             let path = path.join(&name);
             let name = match name.into_string() {
                 Ok(name) if !name.chars().any(char::is_control) => name,
-                _ => return Err(FilesError::Name { path }),
+                _ => {
+                    self.errors.push(FilesError::Name { path });
+                    continue;
+                }
             };
             let inner = format!("{below}/{name}");
             if name.ends_with(SUFFIX) {
-                self.take(&inner)?;
-                continue;
-            }
-            if is_aside(&name) {
-                continue;
-            }
-            if !path.is_dir() {
+                self.file(&inner);
+            } else if is_aside(&name) {
+                // What an editor keeps is nobody's rule.
+            } else if !path.is_dir() {
                 let (rule, fix) = (NOT_TOML, RENAME);
-                return Err(FilesError::Unread { path, rule, fix });
+                self.errors.push(FilesError::Unread { path, rule, fix });
             } else if deep {
-                self.directory(&inner, deep)?;
+                self.directory(&inner, deep);
             } else {
-                return Err(FilesError::Unread {
+                self.errors.push(FilesError::Unread {
                     path,
                     rule: "directories are read in profiles/ only",
                     fix: "move its files up, or out of the configuration",
                 });
             }
         }
-        Ok(())
     }
 
-    /// The names in a directory, which nobody else may write.
-    fn names(&self, path: &Path) -> Result<Vec<OsString>, FilesError> {
+    /// The names in a directory, in one order everywhere; that others may write it is an error beside them. None, with
+    /// the error, if it cannot be looked into.
+    fn names(&mut self, path: &Path) -> Option<Vec<OsString>> {
         let failed = |source| FilesError::Read {
             path: path.to_owned(),
             source,
         };
-        let entries = fs::read_dir(path).map_err(failed)?;
-        self.closed(path, &fs::metadata(path).map_err(failed)?)?;
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-        let mut names: Vec<OsString> = names.collect::<io::Result<_>>().map_err(failed)?;
-        // In one order everywhere, so that the same mistake is told first.
-        names.sort();
-        Ok(names)
+        let listed = fs::read_dir(path)
+            .and_then(|entries| Ok((entries, fs::metadata(path)?)))
+            .and_then(|(entries, metadata)| {
+                let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+                Ok((names.collect::<io::Result<Vec<_>>>()?, metadata))
+            });
+        match listed {
+            Ok((mut names, metadata)) => {
+                self.errors.extend(self.open_to(path, &metadata));
+                names.sort();
+                Some(names)
+            }
+            Err(source) => {
+                self.errors.push(failed(source));
+                None
+            }
+        }
     }
 
-    fn take(&mut self, name: &str) -> Result<(), FilesError> {
-        let path = self.root.join(name);
+    /// Reads one file, which was seen to be there: one that is gone by now is not left out, it may be on its way from one
+    /// text to the next.
+    fn file(&mut self, name: &str) {
+        match self.take(&self.root.join(name)) {
+            Ok(bytes) => {
+                self.files.0.insert(name.to_owned(), bytes);
+            }
+            Err(error) => {
+                self.errors.push(error);
+                self.unread.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn take(&mut self, path: &Path) -> Result<Vec<u8>, FilesError> {
+        let path = path.to_owned();
         let read = |source| FilesError::Read {
             path: path.clone(),
             source,
         };
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(error) if name == "config.toml" && absent(&error, &path) => return Ok(()),
-            Err(error) => return Err(read(error)),
-        };
+        let metadata = fs::metadata(&path).map_err(read)?;
         // A FIFO would make the read wait for ever.
         if !metadata.is_file() {
             return Err(FilesError::Kind { path });
@@ -147,7 +185,9 @@ impl Walk<'_> {
         let file = File::open(&path).map_err(read)?;
         // Of what is open: the name may lead elsewhere by now.
         let metadata = file.metadata().map_err(read)?;
-        self.closed(&path, &metadata)?;
+        if let Some(open) = self.open_to(&path, &metadata) {
+            return Err(open);
+        }
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1)
             .read_to_end(&mut bytes)
@@ -162,11 +202,11 @@ impl Walk<'_> {
         if self.total > MAX_TOTAL {
             return Err(FilesError::Total);
         }
-        self.files.0.insert(name.to_owned(), bytes);
-        Ok(())
+        Ok(bytes)
     }
 
-    fn closed(&self, path: &Path, metadata: &Metadata) -> Result<(), FilesError> {
+    /// By whom else a file or directory may be changed, as an error.
+    fn open_to(&self, path: &Path, metadata: &Metadata) -> Option<FilesError> {
         let whom = match metadata.mode() & 0o022 {
             0 => None,
             0o020 => Some("its group"),
@@ -174,9 +214,9 @@ impl Walk<'_> {
         };
         let path = path.to_owned();
         match (whom, metadata.uid()) {
-            (Some(whom), _) => Err(FilesError::Open { path, whom }),
-            (None, owner) if owner == 0 || owner == self.starter => Ok(()),
-            (None, owner) => Err(FilesError::Foreign { path, owner }),
+            (Some(whom), _) => Some(FilesError::Open { path, whom }),
+            (None, owner) if owner == 0 || owner == self.starter => None,
+            (None, owner) => Some(FilesError::Foreign { path, owner }),
         }
     }
 }
@@ -187,6 +227,6 @@ fn is_aside(name: &str) -> bool {
 }
 
 /// Whether nothing stands at `path`; a symbolic link that leads nowhere is a mistake to be told, not an absent file.
-fn absent(error: &io::Error, path: &Path) -> bool {
-    error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err()
+fn is_absent(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

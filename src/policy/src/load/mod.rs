@@ -23,7 +23,7 @@ use proto::profile::ProfileFile;
 use proto::{GrantId, Hash32, InvalidId, ToolName};
 use sha2::{Digest, Sha256};
 
-use crate::policy::{Policy, Tool};
+use crate::policy::{GrantEntry, Policy, Tool};
 use document::Document;
 use words::Place;
 
@@ -52,6 +52,49 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+/// What is right of a configuration, whatever is wrong beside it: for those who judge by more than the files, and are to
+/// tell their mistakes together with those of the files. Nothing is ever decided by it: a grant that denies may be among
+/// what is wrong.
+#[derive(Debug, Default)]
+pub struct Sound {
+    config: Option<Config>,
+    tools: Vec<Tool>,
+    grants: Vec<GrantEntry>,
+}
+
+impl Sound {
+    /// Takes what is right out of `files`, as [`Policy::load`] takes them.
+    #[must_use]
+    pub fn of(files: &BTreeMap<String, Vec<u8>>) -> Self {
+        read(files).0
+    }
+
+    /// `config.toml`, or its defaults where it is not there; none if it holds a mistake.
+    #[must_use]
+    pub const fn config(&self) -> Option<&Config> {
+        self.config.as_ref()
+    }
+
+    /// The tools without a mistake.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The tool of this name, if its file holds no mistake.
+    #[must_use]
+    pub fn tool(&self, name: &ToolName) -> Option<&Tool> {
+        find(&self.tools, name)
+    }
+
+    /// The grants that could be read, with those of their paths that are written as they should be. Other parts of one may
+    /// hold mistakes.
+    #[must_use]
+    pub fn grants(&self) -> &[GrantEntry] {
+        &self.grants
+    }
+}
+
 impl Policy {
     /// Loads one generation from file contents by path below the configuration directory: `config.toml`,
     /// `grants/<id>.toml`, `tools/<name>.toml`. Profiles (`profiles/**`) are hashed and not read.
@@ -62,61 +105,80 @@ impl Policy {
         files: &BTreeMap<String, Vec<u8>>,
         generation: u64,
     ) -> Result<Self, Vec<LoadError>> {
-        let mut errors = Vec::new();
-        let mut config = Config::default();
-        let mut tools = Vec::new();
-        let mut grants = Vec::new();
-        // Tools before grants: a grant's rules depend on its tool.
-        let names = tool_names(files);
-        for (file, bytes) in files {
-            match kind(file) {
-                Kind::Profile => {}
-                Kind::Config => {
-                    let document = Document::parse(file, bytes, &mut errors);
-                    let read = document.and_then(|d| config::read(&d, &mut errors));
-                    config = read.unwrap_or_default();
-                }
-                Kind::Tool(name) => {
-                    let document = Document::parse(file, bytes, &mut errors);
-                    match name {
-                        Ok(name) => {
-                            tools.extend(document.and_then(|d| tool::read(&d, name, &mut errors)))
-                        }
-                        Err(error) => errors.push(stem(file, &error)),
-                    }
-                }
-                Kind::Grant(Err(error)) => errors.push(stem(file, &error)),
-                Kind::Grant(Ok(_)) => {}
-                Kind::Stray => errors.push(LoadError {
-                    file: file.clone(),
-                    line: None,
-                    rule: "no part of boxmaker reads a file of this name".to_owned(),
-                    fix: "move it to grants/<id>.toml or tools/<name>.toml, or remove it"
-                        .to_owned(),
-                }),
+        let (sound, mut errors) = read(files);
+        match sound.config {
+            Some(config) if errors.is_empty() => Ok(Self::new(
+                generation,
+                config,
+                sound.tools,
+                sound.grants,
+                hashes(files),
+            )),
+            _ => {
+                errors.sort();
+                Err(errors)
             }
         }
-        let mut documents = BTreeMap::new();
-        for (file, bytes) in files {
-            let Kind::Grant(id) = kind(file) else {
-                continue;
-            };
-            let Some(document) = Document::parse(file, bytes, &mut errors) else {
-                continue;
-            };
-            if let Ok(id) = id {
-                grants.extend(grant::read(&document, &id, &tools, &names, &mut errors));
-                documents.insert(id, document);
-            }
-        }
-        stores::check(&grants, &documents, &mut errors);
-        asks::check(&grants, &tools, &documents, &mut errors);
-        if errors.is_empty() {
-            return Ok(Self::new(generation, config, tools, grants, hashes(files)));
-        }
-        errors.sort();
-        Err(errors)
     }
+}
+
+/// What is right of the files, and what is wrong with them.
+fn read(files: &BTreeMap<String, Vec<u8>>) -> (Sound, Vec<LoadError>) {
+    let mut errors = Vec::new();
+    let mut config = Some(Config::default());
+    let mut tools = Vec::new();
+    let mut grants = Vec::new();
+    // Tools before grants: a grant's rules depend on its tool.
+    let names = tool_names(files);
+    for (file, bytes) in files {
+        match kind(file) {
+            Kind::Profile => {}
+            Kind::Config => {
+                let document = Document::parse(file, bytes, &mut errors);
+                let before = errors.len();
+                config = document.and_then(|d| config::read(&d, &mut errors));
+                config = config.filter(|_| errors.len() == before);
+            }
+            Kind::Tool(name) => {
+                let document = Document::parse(file, bytes, &mut errors);
+                match name {
+                    Ok(name) => {
+                        tools.extend(document.and_then(|d| tool::read(&d, name, &mut errors)))
+                    }
+                    Err(error) => errors.push(stem(file, &error)),
+                }
+            }
+            Kind::Grant(Err(error)) => errors.push(stem(file, &error)),
+            Kind::Grant(Ok(_)) => {}
+            Kind::Stray => errors.push(LoadError {
+                file: file.clone(),
+                line: None,
+                rule: "no part of boxmaker reads a file of this name".to_owned(),
+                fix: "move it to grants/<id>.toml or tools/<name>.toml, or remove it".to_owned(),
+            }),
+        }
+    }
+    let mut documents = BTreeMap::new();
+    for (file, bytes) in files {
+        let Kind::Grant(id) = kind(file) else {
+            continue;
+        };
+        let Some(document) = Document::parse(file, bytes, &mut errors) else {
+            continue;
+        };
+        if let Ok(id) = id {
+            grants.extend(grant::read(&document, &id, &tools, &names, &mut errors));
+            documents.insert(id, document);
+        }
+    }
+    stores::check(&grants, &documents, &mut errors);
+    asks::check(&grants, &tools, &documents, &mut errors);
+    let sound = Sound {
+        config,
+        tools,
+        grants,
+    };
+    (sound, errors)
 }
 
 /// The line, from 1, at which a configuration file holds the deepest part of `path` that it holds, for those who judge

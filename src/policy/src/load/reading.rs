@@ -171,6 +171,7 @@ fn plain(message: &str) -> String {
         ("unknown variant", "unknown value"),
         ("invalid type: map", "invalid type: table"),
         ("invalid type: sequence", "invalid type: list"),
+        ("wanted string or table", "it is no text in quotes"),
     ];
     let first = words.iter().fold(first.to_owned(), |text, (from, to)| {
         text.replacen(from, to, 1)

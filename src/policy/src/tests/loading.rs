@@ -122,6 +122,46 @@ fn all_mistakes_of_all_files_come_at_once() {
 }
 
 #[test]
+fn what_is_right_of_a_wrong_configuration_is_told_apart_and_never_a_policy() {
+    let good = reads(&["read:/srv"], "");
+    let files = files(&[
+        ("tools/read", READ),
+        ("tools/bad", "kind = 3\n"),
+        ("grants/good", &good),
+        ("grants/half", &format!("{good}colour = 1\n")),
+        ("grants/paths", &reads(&["read:/srv", "read:/srv/*"], "")),
+        ("grants/torn", "tool = \n"),
+        ("config.toml", "waive = [\"memory\"]\n"),
+    ]);
+    assert!(Policy::load(&files, 1).is_err());
+    let sound = crate::Sound::of(&files);
+    let tools: Vec<&str> = sound.tools().iter().map(|t| t.name().as_str()).collect();
+    assert_eq!(tools, ["read"]);
+    assert!(sound.tool(&ToolName::new("read").unwrap()).is_some());
+    assert!(sound.tool(&ToolName::new("bad").unwrap()).is_none());
+    let grants: Vec<(&str, usize)> = sound
+        .grants()
+        .iter()
+        .map(|grant| (grant.id().as_str(), grant.paths().len()))
+        .collect();
+    assert_eq!(grants, [("good", 1), ("half", 1), ("paths", 1)]);
+    assert_eq!(sound.config().unwrap().waive.len(), 1);
+    let config = |text: &str| {
+        let files = BTreeMap::from([("config.toml".to_owned(), text.into())]);
+        crate::Sound::of(&files).config().is_some()
+    };
+    assert!(config("waive = []\n"));
+    for wrong in [
+        "waive = [\"caps\"]\n",
+        "waives = []\n",
+        "waive = \n",
+        "waive = 1\n",
+    ] {
+        assert!(!config(wrong), "{wrong}");
+    }
+}
+
+#[test]
 fn words_that_are_not_enforced_are_refused_and_not_ignored() {
     let base = "tool = \"read\"\nmode = \"auto\"\nmax_taint = \"private\"\n";
     expect("grants/g.toml", base, &[]);

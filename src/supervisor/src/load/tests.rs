@@ -1,5 +1,7 @@
 //! Configurations on a real disk: what loads, and what each rule that needs the disk says.
 
+mod messages;
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
@@ -295,7 +297,7 @@ fn only_if_nothing_but_permission_is_missing_is_it_told_as_that() {
         text: "grants/a.toml: cannot look at /x".to_owned(),
         forbidden,
     };
-    let denied = LoadFailure::from(vec![problem(true), problem(true)]);
+    let denied = LoadFailure::of(vec![problem(true), problem(true)]);
     let told = denied.to_string();
     assert!(matches!(denied, LoadFailure::Forbidden(_)), "{told}");
     assert!(
@@ -303,7 +305,7 @@ fn only_if_nothing_but_permission_is_missing_is_it_told_as_that() {
             && told.ends_with("as the user whose files these are"),
         "{told}"
     );
-    let wrong = LoadFailure::from(vec![problem(true), problem(false)]);
+    let wrong = LoadFailure::of(vec![problem(true), problem(false)]);
     let told = wrong.to_string();
     assert!(
         told.starts_with("the configuration is not usable:\n"),
