@@ -37,8 +37,8 @@ const PARTS: [Part; 7] = [
     part("other", &[]),
     part("secret", &[(1, "vault/a.md")]),
     part("mail", &[(1, "mail/a.md")]),
-    part("both", &[(2, "vault/a.md"), (4, "mail/a.md")]),
-    part("late", &[(8, "mail/a.md")]),
+    part("both", &[(1, "vault/a.md"), (2, "mail/a.md")]),
+    part("late", &[(3, "mail/a.md")]),
     Part {
         session: "terminal",
         reads: &[(2, "vault/a.md")],
