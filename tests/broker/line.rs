@@ -63,7 +63,15 @@ fn each_ends_brokerd(cases: &[Wrong]) {
         let before = broker.home.stderr().len();
         broker.relay.stay();
         let words = case.say(&mut broker);
-        broker.relay.ended();
+        let heard = broker.relay.ended();
+        // Told to brokerd too, with the rule and the way out, before its line ends.
+        let told = heard.last();
+        assert!(
+            matches!(told, Some(Message::Error(error))
+                if error.detail.contains(words) && error.detail.contains("connect again")
+                    || error.code == ErrorCode::BadVersion && error.detail.contains("of one build")),
+            "{words:?}: {told:?}"
+        );
         broker.again();
         let said = broker.home.stderr().split_off(before);
         let expected = "boxmaker: brokerd's line is closed: ";

@@ -1,5 +1,7 @@
 //! The start: what brokerd must be given, what it rebuilds from the log, and its end with the supervisor.
 
+use std::io::Write as _;
+
 use brokerd::{ReadEnd, RunError, StartError};
 use proto::audit::SessionEvent;
 use proto::broker::{HistoryEntry, RecordEntry};
@@ -229,4 +231,28 @@ fn a_message_that_has_no_place_ends_brokerd() {
         matches!(error, RunError::Line(ReadEnd::Unexpected("session_list"))),
         "{error}"
     );
+}
+
+#[test]
+fn what_is_no_message_on_the_line_ends_brokerd_and_says_what_it_was() {
+    let frame = |body: &[u8]| [&u32::try_from(body.len()).unwrap().to_be_bytes(), body].concat();
+    let version = br#"{"v":2,"id":4,"final":true,"msg":{"kind":"stop","body":{}}}"#;
+    let cases: [(Vec<u8>, &str); 5] = [
+        (vec![0; 4], "frame with an empty body"),
+        (vec![0xff; 4], "frame of 4294967295 bytes, at most 1048576"),
+        (frame(b"\xff\xfe{}"), "not a message"),
+        (frame(b"{}"), "not a message: missing field"),
+        (frame(version), "protocol version 2, this build speaks 1"),
+    ];
+    for (bytes, words) in cases {
+        let supervisor = Supervisor::ready();
+        supervisor.control.stream().write_all(&bytes).unwrap();
+        let error = supervisor.ended().unwrap_err();
+        assert!(
+            matches!(error, RunError::Line(ReadEnd::Receive(_))),
+            "{error}"
+        );
+        let said = error.to_string();
+        assert!(said.contains(words), "{said}");
+    }
 }

@@ -53,7 +53,9 @@ pub enum BrokerError {
         source: SendError,
     },
     /// What came back is no message.
-    #[error("no usable answer to {kind} from brokerd: {source}")]
+    #[error(
+        "no usable answer to {kind} from brokerd: {source}\n  install bxctl and boxmaker from one build; the output of `boxmaker up` may say more"
+    )]
     Receive {
         /// What was asked.
         kind: &'static str,

@@ -128,3 +128,44 @@ fn the_session_of_a_refused_request_is_ended_over_another_connection() {
         Some(Message::SessionEnd(_))
     ));
 }
+
+#[test]
+fn an_answer_that_is_no_message_is_told_with_the_rule_and_the_way_out() {
+    let frame = |body: &str| {
+        let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&length, body.as_bytes()].concat()
+    };
+    let answer = |version: u32, kind: &str| {
+        frame(&format!(
+            r#"{{"v":{version},"id":1,"final":true,"msg":{{"kind":"{kind}","body":{{}}}}}}"#
+        ))
+    };
+    for (bytes, words) in [
+        (vec![0; 4], "frame with an empty body"),
+        (
+            vec![0xff; 4],
+            "frame of 4294967295 bytes, at most 1048576 are allowed",
+        ),
+        (frame("oops")[..6].to_vec(), "stream ended inside a frame"),
+        (frame("oops"), "not a message"),
+        (
+            answer(2, "status_reply"),
+            "protocol version 2, this build speaks 1",
+        ),
+        (answer(1, "pong"), "answered status with pong"),
+    ] {
+        let host = Host::new();
+        let listener = std::os::unix::net::UnixListener::bind(host.socket()).unwrap();
+        let asked = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let connection = ipc::Connection::new(stream);
+            connection.receive().unwrap().unwrap();
+            std::io::Write::write_all(&mut connection.stream(), &bytes).unwrap();
+        });
+        let ended = host.run(&["status"]);
+        asked.join().unwrap();
+        assert_eq!((ended.status, ended.out.as_str()), (1, ""));
+        assert!(ended.err.contains(words), "{words}: {ended:?}");
+        assert!(ended.err.contains("from one build"), "{ended:?}");
+    }
+}
