@@ -17,6 +17,7 @@ mod grants;
 mod homes;
 mod line;
 mod log_files;
+mod max_bytes;
 mod measurements;
 mod mounts;
 mod paths;

@@ -153,13 +153,17 @@ impl Home {
         self.at("files").join(below).to_string_lossy().into_owned()
     }
 
-    /// Writes a file of the configuration; `@FILES@` stands for the directory of the owner's files.
+    /// Writes a file of the configuration; `@FILES@` stands for the directory of the owner's files. A `config.toml` that
+    /// says nothing of the warm pool keeps none: what these suites count is what runs.
     ///
     /// # Panics
     /// It cannot be written.
     pub fn configure(&self, name: &str, text: &str) {
         let files = self.at("files");
-        let text = text.replace("@FILES@", &files.to_string_lossy());
+        let mut text = text.replace("@FILES@", &files.to_string_lossy());
+        if name == "config.toml" && !text.contains("[pool]") {
+            text.push_str("\n[pool]\n\"tools/*\" = 0\n");
+        }
         fs::write(self.at("config").join(name), text).unwrap();
     }
 

@@ -8,6 +8,10 @@ use crate::screen::Tone;
 use crate::table::{Cell, Fit, Table};
 use crate::visible;
 
+/// The way out of a log that is as large as it may be.
+const FULL: &str = ";\n            raise max_bytes in [audit] of config.toml and restart boxmaker, or\n            \
+                    stop it and move audit/ and anchor away together: the next start\n            begins a new log";
+
 /// The status in words, with a table of the roles; `width` and `colour` as the stream takes them.
 #[must_use]
 pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> String {
@@ -16,12 +20,22 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         .last
         .map_or_else(|| "none yet".to_owned(), |last| moment::ago(now, last));
     let log = match &audit.closed {
+        None if audit.full => Tone::Bad.paint("full, no call can run", colour),
         None => Tone::Good.paint("open", colour),
         Some(why) => {
             let why = format!("closed, no call can run: {}", visible::line(why));
             Tone::Bad.paint(&why, colour)
         }
     };
+    let mut size = format!(
+        "            {} of at most {}",
+        visible::size(audit.bytes),
+        visible::size(audit.max_bytes)
+    );
+    if audit.full {
+        size.push_str(FULL);
+    }
+    size.push('\n');
     let mut roles = Table::new(&[
         ("role", Fit::Wrap),
         ("pid", Fit::Number),
@@ -44,7 +58,7 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
     format!(
         "supervisor  started {}, policy generation {}\n\
          sandboxes   {} of tools now\n\
-         audit log   {log}; {}, the last {last}\n\n{}",
+         audit log   {log}; {}, the last {last}\n{size}\n{}",
         moment::ago(now, reply.since),
         reply.generation,
         reply.sandboxes,
@@ -67,11 +81,12 @@ pub fn level(level: Level) -> Cell {
 mod tests {
     use super::*;
 
-    fn reply(closed: &str) -> StatusReply {
+    fn reply(full: bool, closed: &str) -> StatusReply {
         serde_json::from_str(&format!(
             r#"{{"since": "2026-09-17T06:00:00.000Z", "generation": 2, "sandboxes": 1, "roles": [{{"role": "brokerd",
                 "pid": 4711, "since": "2026-09-17T08:00:00.000Z", "restarts": 1, "level": "full"}}],
-                "audit": {{"next": 42, "last": "2026-09-17T08:04:18.000Z", "closed": {closed}}}}}"#
+                "audit": {{"next": 42, "last": "2026-09-17T08:04:18.000Z", "bytes": 65536, "max_bytes": 8589934592,
+                "full": {full}, "closed": {closed}}}}}"#
         ))
         .unwrap()
     }
@@ -80,10 +95,11 @@ mod tests {
     fn a_running_supervisor_is_told_in_words() {
         let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
         assert_eq!(
-            text(&reply("null"), now, 80, false),
+            text(&reply(false, "null"), now, 80, false),
             "supervisor  started 2 h ago, policy generation 2\n\
              sandboxes   1 of tools now\n\
              audit log   open; 42 records, the last 42 s ago\n\
+             \x20           64 KiB of at most 8 GiB\n\
              \n\
              role      pid  level  started    restarts\n\
              brokerd  4711  full   5 min ago         1\n"
@@ -91,9 +107,30 @@ mod tests {
     }
 
     #[test]
+    fn a_full_log_says_the_way_out_in_80_columns() {
+        let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
+        let text = text(&reply(true, "null"), now, 80, false);
+        assert!(
+            text.contains("audit log   full, no call can run; 42 records"),
+            "{text}"
+        );
+        assert!(text.contains("64 KiB of at most 8 GiB;"), "{text}");
+        assert!(text.contains("raise max_bytes in [audit]"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_closed_log_says_why() {
         let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
-        let text = text(&reply(r#""fsync: no space left\u001b""#), now, 80, false);
+        let text = text(
+            &reply(false, r#""fsync: no space left\u001b""#),
+            now,
+            80,
+            false,
+        );
         assert!(
             text.contains("closed, no call can run: fsync: no space left\\x1b;"),
             "{text}"

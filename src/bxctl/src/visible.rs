@@ -109,6 +109,25 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
+/// A number of bytes in the largest unit of which there is at least one, rounded down to tenths: `980 bytes`, `1.5 MiB`.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let Some(power) = bytes
+        .checked_ilog2()
+        .map(|bits| bits / 10)
+        .filter(|power| *power > 0)
+    else {
+        return count(bytes, "byte");
+    };
+    let unit = UNITS[power as usize - 1];
+    let tenths = u128::from(bytes) * 10 >> (10 * power);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole} {unit}"),
+        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
+    }
+}
+
 /// A number of something: `1 file`, `2 files`.
 #[must_use]
 pub fn count(number: impl TryInto<u64>, noun: &str) -> String {

@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 
 use crate::anchor::AnchorFile;
 use crate::chain::State;
-use crate::day::Day;
+use crate::day::{self, Day};
 use crate::disk::{Disk, Host, write_whole};
 use crate::lock::{Lock, LockError};
 use crate::walk::{self, Broken, WalkError};
-use crate::writer::{AppendError, Clock, Core, Ledger};
+use crate::writer::{AppendError, Clock, Core, Kind, Ledger};
 use crate::{FileError, Paths};
 
 /// What a start found.
@@ -132,12 +132,15 @@ impl Ledger {
             durable: next,
             anchored,
             syncing: false,
+            bytes: 0,
+            most: u64::MAX,
+            full: false,
             closed: None,
         };
         let mut recovered = None;
         let now = clock();
         while let Some(stretch) = outside.pop_front() {
-            let appended = core.write(now, stretch.announcement())?;
+            let appended = core.write(now, stretch.announcement(), Kind::Goes)?;
             recovered = Some(Recovered {
                 file: stretch.place.day.file_name(),
                 offset: stretch.place.offset,
@@ -149,12 +152,24 @@ impl Ledger {
         if core.anchored < core.next {
             core.sync()?;
         }
+        core.bytes = size(paths)?;
         let opened = Opened {
             recovered,
             lines: core.next,
         };
         Ok((Self::new(core, clock, lock), opened))
     }
+}
+
+/// The bytes of all day files together.
+fn size(paths: &Paths) -> Result<u64, FileError> {
+    let mut bytes = 0_u64;
+    for day in day::list(&paths.audit)?.days {
+        let path = paths.audit.join(day.file_name());
+        let file = std::fs::metadata(&path).map_err(FileError::on("look at", &path))?;
+        bytes = bytes.saturating_add(file.len());
+    }
+    Ok(bytes)
 }
 
 /// SHA-256 of `bytes`.

@@ -31,6 +31,10 @@ pub struct Head {
     pub next: u64,
     /// The time of the last line, if there is one.
     pub time: Option<Timestamp>,
+    /// The bytes of all day files together.
+    pub bytes: u64,
+    /// Whether it has refused an entry for its size, and so refuses everything that begins.
+    pub full: bool,
     /// Why the ledger takes no more entries, if it does not.
     pub closed: Option<String>,
 }
@@ -45,6 +49,18 @@ pub enum AppendError {
     Closed {
         /// The first failure.
         reason: String,
+    },
+    /// The log with this line would be larger than it may be, now or before. What ends is still taken.
+    #[error(
+        "the audit log has {bytes} bytes, and with this record it would have more than the {most} of [audit] max_bytes: \
+         nothing begins without a record; raise max_bytes and restart the supervisor, or stop it and move the log and its \
+         anchor away together to begin a new one"
+    )]
+    Full {
+        /// Its size.
+        bytes: u64,
+        /// Its greatest size.
+        most: u64,
     },
     /// The line would be longer than [`MAX_LINE`]. The ledger stays open.
     #[error("the record has {length} bytes, at most {MAX_LINE} are allowed")]
@@ -91,10 +107,42 @@ pub(crate) struct Core {
     /// Whether a thread is in an fsync, without the lock. There is one at a time, because the kernel tells a failure
     /// to one of them only.
     pub(crate) syncing: bool,
+    /// The size of all day files.
+    pub(crate) bytes: u64,
+    /// The size beyond which nothing begins.
+    pub(crate) most: u64,
+    /// Whether something was refused for that size. It stays so, or the small would still begin where the large do not.
+    pub(crate) full: bool,
     pub(crate) closed: Option<String>,
 }
 
+/// What an entry announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Something that begins with it, or that it alone is about.
+    Begins,
+    /// The end of what has begun, or what the ledger and its keeper do themselves.
+    Goes,
+}
+
 impl Core {
+    /// Refuses what begins with a line of `length` bytes if the log would be too large.
+    fn fits(&mut self, kind: Kind, length: usize) -> Result<(), AppendError> {
+        let with = self.bytes.saturating_add(length as u64);
+        if kind == Kind::Goes || (!self.full && with <= self.most) {
+            return Ok(());
+        }
+        self.full = true;
+        Err(self.too_large())
+    }
+
+    const fn too_large(&self) -> AppendError {
+        AppendError::Full {
+            bytes: self.bytes,
+            most: self.most,
+        }
+    }
+
     fn usable(&self) -> Result<(), AppendError> {
         match &self.closed {
             Some(reason) => Err(AppendError::Closed {
@@ -126,7 +174,12 @@ impl Core {
     }
 
     /// Appends one line. No fsync may be running if it [rolls](Self::rolls).
-    pub(crate) fn write(&mut self, now: Timestamp, entry: Entry) -> Result<Appended, AppendError> {
+    pub(crate) fn write(
+        &mut self,
+        now: Timestamp,
+        entry: Entry,
+        kind: Kind,
+    ) -> Result<Appended, AppendError> {
         self.usable()?;
         let line = Line {
             seq: self.next,
@@ -144,12 +197,14 @@ impl Core {
         }
         let hash = crate::open::digest(&bytes);
         bytes.push(b'\n');
+        self.fits(kind, bytes.len())?;
         let (day, file) = self.file_of(line.time)?;
         if let Err(error) = write_whole(&*file, &bytes) {
             let step = format!("cannot write seq {} to {}", line.seq, day.file_name());
             return Err(self.close(&step, &error));
         }
         self.next += 1;
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         self.prev = hash;
         self.time = Some(line.time);
         if self.anchor.is_empty() {
@@ -232,13 +287,40 @@ impl Ledger {
         }
     }
 
+    /// Sets the size, in bytes of all day files, beyond which nothing begins; without this there is none.
+    pub fn limit(&self, most: u64) {
+        self.lock().most = most;
+    }
+
+    /// Why nothing can begin, if the log has refused something for its size or has reached it.
+    ///
+    /// # Errors
+    /// [`AppendError::Full`], [`AppendError::Closed`].
+    pub fn open_for_more(&self) -> Result<(), AppendError> {
+        let core = self.lock();
+        core.usable()?;
+        if core.full || core.bytes >= core.most {
+            return Err(core.too_large());
+        }
+        Ok(())
+    }
+
     /// Appends an entry with the next sequence, the time and the hash of the line before. It is written, not yet durable:
     /// for the records of ends (protocol.md section 6).
     ///
     /// # Errors
     /// [`AppendError`]; nothing was appended, or the ledger is closed.
     pub fn append(&self, entry: Entry) -> Result<Appended, AppendError> {
-        self.append_locked(entry).1
+        self.append_locked(entry, Kind::Goes).1
+    }
+
+    /// [`Ledger::append_durable`] of an entry with which something begins: it is refused where the log would be larger than
+    /// its [limit](Ledger::limit), and then everything that begins is.
+    ///
+    /// # Errors
+    /// [`AppendError`]; the effect that the entry announces must not happen.
+    pub fn begin(&self, entry: Entry) -> Result<Appended, AppendError> {
+        self.durable(entry, Kind::Begins)
     }
 
     /// [`Ledger::append`], and returns when the line is durable and behind the anchor. Threads that wait at the same time
@@ -247,7 +329,11 @@ impl Ledger {
     /// # Errors
     /// [`AppendError`]; the effect that the entry announces must not happen.
     pub fn append_durable(&self, entry: Entry) -> Result<Appended, AppendError> {
-        let (core, appended) = self.append_locked(entry);
+        self.durable(entry, Kind::Goes)
+    }
+
+    fn durable(&self, entry: Entry, kind: Kind) -> Result<Appended, AppendError> {
+        let (core, appended) = self.append_locked(entry, kind);
         let appended = appended?;
         self.wait_durable(core, appended.seq + 1)?;
         Ok(appended)
@@ -269,11 +355,17 @@ impl Ledger {
         Head {
             next: core.next,
             time: core.time,
+            bytes: core.bytes,
+            full: core.full,
             closed: core.closed.clone(),
         }
     }
 
-    fn append_locked(&self, entry: Entry) -> (MutexGuard<'_, Core>, Result<Appended, AppendError>) {
+    fn append_locked(
+        &self,
+        entry: Entry,
+        kind: Kind,
+    ) -> (MutexGuard<'_, Core>, Result<Appended, AppendError>) {
         let now = (self.clock)();
         let mut core = self.lock();
         if matches!(entry, Entry::Recovery { .. }) {
@@ -282,7 +374,7 @@ impl Ledger {
         while core.syncing && core.rolls(core.stamp(now)) {
             core = self.wait(core);
         }
-        let appended = core.write(now, entry);
+        let appended = core.write(now, entry, kind);
         (core, appended)
     }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ledger::{Ledger, LockError, OpenError, ReadError, Report, VerifyError};
+use ledger::{AppendError, Ledger, LockError, OpenError, ReadError, Report, VerifyError};
 use log::{Home, Stored, entries, entry, hash, mode, stored};
 use proptest::prelude::*;
 use proto::{Hash32, Timestamp};
@@ -401,4 +401,39 @@ proptest! {
         prop_assert_eq!(read, expected);
         chained(&stored(&home.files()));
     }
+}
+
+#[test]
+fn beyond_its_limit_a_log_takes_ends_and_nothing_that_begins() {
+    let home = Home::new();
+    let ledger = home.ledger();
+    let first = ledger.begin(entry("first")).unwrap();
+    let size = ledger.head().bytes;
+    assert_eq!(
+        size,
+        home.files().values().map(Vec::len).sum::<usize>() as u64
+    );
+    ledger.limit(size + size / 2);
+    assert_eq!(ledger.open_for_more(), Ok(()));
+    let refused = ledger.begin(entry("second")).unwrap_err();
+    let most = size + size / 2;
+    assert_eq!(refused, AppendError::Full { bytes: size, most });
+    // It stays so, also for what would fit; and what ends is taken.
+    assert_eq!(ledger.open_for_more(), Err(refused.clone()));
+    assert!(ledger.head().full);
+    assert_eq!(
+        ledger.append_durable(entry("end")).unwrap().seq,
+        first.seq + 1
+    );
+    assert!(ledger.head().bytes > most);
+    assert_eq!(home.sound().lines, 2);
+    drop(ledger);
+
+    // The next start counts what stands on the disk.
+    let (ledger, _) = home.open().unwrap();
+    assert_eq!(
+        ledger.head().bytes,
+        home.files().values().map(Vec::len).sum::<usize>() as u64
+    );
+    assert!(ledger.begin(entry("second")).is_ok());
 }

@@ -228,6 +228,12 @@ pub struct AuditStatus {
     pub next: u64,
     /// The time of the last record, if there is one.
     pub last: Option<Timestamp>,
+    /// Its size: the bytes of all day files together.
+    pub bytes: u64,
+    /// The size beyond which nothing begins, `[audit] max_bytes`.
+    pub max_bytes: u64,
+    /// Whether nothing begins any more, because the next record would not fit.
+    pub full: bool,
     /// Why nothing can be recorded, if nothing can.
     pub closed: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! `config.toml` (formats.md section 4): the keys that this version enforces; any other is a load error.
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
@@ -87,6 +88,25 @@ impl Default for SessionCeilings {
     }
 }
 
+/// In `[pool]`, every profile of a tool that has no line of its own.
+pub const OTHER_TOOLS: &str = "tools/*";
+
+/// The audit log as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Audit {
+    /// The bytes of all its files beyond which no call, session or question begins.
+    pub max_bytes: NonZeroU64,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            max_bytes: NonZeroU64::MIN.saturating_add((8 << 30) - 1),
+        }
+    }
+}
+
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
 /// The owner's configuration.
@@ -105,6 +125,10 @@ pub struct Config {
     pub approvals: Approvals,
     /// The ceilings of one session.
     pub session: SessionCeilings,
+    /// The audit log as a whole.
+    pub audit: Audit,
+    /// How many stages wait for the calls of a profile, by its name; [`OTHER_TOOLS`] stands for those that are not named.
+    pub pool: BTreeMap<String, u8>,
 }
 
 impl Default for Config {
@@ -116,6 +140,8 @@ impl Default for Config {
             restart: Restart::default(),
             approvals: Approvals::default(),
             session: SessionCeilings::default(),
+            audit: Audit::default(),
+            pool: BTreeMap::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `boxmaker up`: everything in its order, in the foreground, until a signal or a failure.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -15,6 +16,7 @@ use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions, PoolSizes};
 use ledger::{AppendError, Ledger, OpenError};
 use proto::Entry;
+use proto::config::OTHER_TOOLS;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -115,6 +117,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
         anchor: home.join("anchor"),
     };
     let (ledger, opened) = Ledger::open(&paths, Box::new(clock))?;
+    ledger.limit(loaded.policy.config().audit.max_bytes.get());
     let members = Members::of_host()?;
     members.share_log(&paths)?;
     if let Some(torn) = opened.recovered {
@@ -194,6 +197,17 @@ fn await_signals(told: Sender<Event>) -> Result<(), UpError> {
     thread.spawn(wait).map(drop).map_err(UpError::Signals)
 }
 
+/// How many stages wait for the calls of tools with one profile, where `[pool]` says nothing of it.
+const WAITING: u8 = 2;
+
+fn pool(table: &BTreeMap<String, u8>) -> PoolSizes {
+    let mut named = table.clone();
+    PoolSizes {
+        tools: named.remove(OTHER_TOOLS).unwrap_or(WAITING),
+        named,
+    }
+}
+
 fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpError> {
     let config = loaded.policy.config();
     let home = &directories.home;
@@ -205,7 +219,7 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
         cgroup: config.cgroup,
         name: hash.get(..8).unwrap_or_default().to_owned(),
         waive: config.waive.clone(),
-        pool: PoolSizes::default(),
+        pool: pool(&config.pool),
     };
     Ok(Launcher::new(options)?)
 }

@@ -110,6 +110,9 @@ fn status() -> StatusReply {
         audit: AuditStatus {
             next: 4,
             last: Some(now),
+            bytes: 1200,
+            max_bytes: 8 << 30,
+            full: false,
             closed: Some("no space left".into()),
         },
     }

@@ -1,7 +1,9 @@
 //! The rules of `config.toml` that its types do not carry (formats.md section 4).
 
+use std::collections::BTreeMap;
+
 use proto::Layer;
-use proto::config::{Config, Restart};
+use proto::config::{Audit, Config, Restart};
 
 use super::LoadError;
 use super::document::Document;
@@ -27,6 +29,8 @@ pub(super) fn read(document: &Document<'_>, errors: &mut Vec<LoadError>) -> Opti
     check_waived(document, &config.waive, errors);
     check_uids(document, config.uid_range, errors);
     check_restart(document, &config.restart, errors);
+    check_audit(document, &config.audit, errors);
+    check_pool(document, &config.pool, errors);
     Some(config)
 }
 
@@ -72,6 +76,39 @@ fn check_uids(document: &Document<'_>, (first, count): (u32, u32), errors: &mut 
                 "`uid_range` {first} to {last} holds uids of {from} to {to}: {whose}"
             ));
         }
+    }
+}
+
+/// The smallest log that is of any use: its first records are those of the start.
+const SMALLEST_LOG: u64 = 1 << 20;
+
+fn check_audit(document: &Document<'_>, audit: &Audit, errors: &mut Vec<LoadError>) {
+    let bytes = audit.max_bytes.get();
+    if bytes < SMALLEST_LOG {
+        let rule = format!("`audit.max_bytes` is {bytes}, less than {SMALLEST_LOG}");
+        let fix = "write a number of bytes, of at least 1048576";
+        errors.push(document.error(&["audit", "max_bytes"], rule, fix));
+    }
+}
+
+/// Each stage that waits is a process and a group.
+const LARGEST_POOL: u8 = 16;
+
+fn check_pool(document: &Document<'_>, pool: &BTreeMap<String, u8>, errors: &mut Vec<LoadError>) {
+    for (profile, size) in pool {
+        let (rule, fix) = if profile.starts_with("roles/") {
+            let rule = format!(
+                "`pool` names `{profile}`: a role is started once, and no stage waits for it"
+            );
+            (rule, "remove it")
+        } else if *size > LARGEST_POOL {
+            let rule =
+                format!("`pool` keeps {size} stages for `{profile}`, more than {LARGEST_POOL}");
+            (rule, "write a number from 0 to 16")
+        } else {
+            continue;
+        };
+        errors.push(document.error(&["pool", profile], rule, fix));
     }
 }
 

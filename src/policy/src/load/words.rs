@@ -33,6 +33,10 @@ pub(super) enum Place {
     Approvals,
     /// `[session]` of `config.toml`.
     Session,
+    /// `[audit]` of `config.toml`.
+    Audit,
+    /// `[pool]` of `config.toml`, whose keys are names of profiles.
+    Pool,
 }
 
 impl Place {
@@ -42,7 +46,12 @@ impl Place {
             Self::Grant | Self::Constraints => Self::Grant,
             Self::Tool | Self::Resources | Self::Schema | Self::Properties => Self::Tool,
             Self::Profile | Self::Limits | Self::Env => Self::Profile,
-            Self::Config | Self::Restart | Self::Approvals | Self::Session => Self::Config,
+            Self::Config
+            | Self::Restart
+            | Self::Approvals
+            | Self::Session
+            | Self::Audit
+            | Self::Pool => Self::Config,
         }
     }
 
@@ -52,7 +61,7 @@ impl Place {
             Self::Grant => &[Self::Constraints],
             Self::Tool => &[Self::Schema],
             Self::Profile => &[Self::Limits],
-            _ => &[Self::Restart, Self::Approvals, Self::Session],
+            _ => &[Self::Restart, Self::Approvals, Self::Session, Self::Audit],
         };
         tables.iter().copied().filter(move |table| *table != self)
     }
@@ -78,6 +87,8 @@ impl Place {
             Self::Restart => "restart",
             Self::Approvals => "approvals",
             Self::Session => "session",
+            Self::Audit => "audit",
+            Self::Pool => "pool",
             Self::Grant | Self::Tool | Self::Profile | Self::Config => "",
         }
     }
@@ -158,8 +169,8 @@ const fn later_value(
 }
 
 use Place::{
-    Approvals, Config, Constraints, Env, Grant, Limits, Profile, Properties, Resources, Restart,
-    Schema, Session, Tool,
+    Approvals, Audit, Config, Constraints, Env, Grant, Limits, Pool, Profile, Properties,
+    Resources, Restart, Schema, Session, Tool,
 };
 
 const CLASSES: &str = "write \"public\", \"private\" or \"secret\"";
@@ -174,7 +185,6 @@ const NO_KEYWORD: &str = "remove it, and let the tool check the value itself";
 const NO_CEILING: &str = "remove it: `denials` is the only ceiling of a session in this version";
 const BACKOFF: &str = "write a time in quotes, such as \"100ms\"";
 const JITTER: &str = "write a number of percent, from 0 to 100";
-const DEFAULTS: &str = "remove it: the built-in values hold";
 
 /// Every word, by place.
 #[rustfmt::skip]
@@ -270,8 +280,8 @@ pub(super) const WORDS: &[Word] = &[
     optional(Config, "restart", "write a table [restart] of times in quotes, such as \"100ms\", of at most a day, `jitter` from 0 to 100, and `give_up` of at least 1"),
     optional(Config, "approvals", "write a table [approvals]"),
     optional(Config, "session", "write a table [session] with `denials` of at least 1"),
-    later(Config, "audit", DEFAULTS),
-    later(Config, "pool", "remove it: every launch is a cold one in this version"),
+    optional(Config, "audit", "write a table [audit] with `max_bytes` of at least 1048576"),
+    optional(Config, "pool", "write a table [pool] of \"tools/NAME\" or \"tools/*\" = how many stages wait, from 0 to 16"),
     later(Config, "model", "remove it: this version runs no model"),
     later(Config, "secrets", NO_INJECTION),
     later(Config, "exec", NO_INJECTION),
@@ -287,6 +297,11 @@ pub(super) const WORDS: &[Word] = &[
 
     optional(Approvals, "expiry", "write a time in quotes, such as \"10m\", of at most a day"),
     later(Approvals, "batch", "remove it: every question is shown and answered alone in this version"),
+
+    optional(Audit, "max_bytes", "write a number of bytes, of at least 1048576"),
+    later(Audit, "anchor_journal", "remove it: this version writes the anchor to its file alone"),
+
+    optional(Pool, "*", "write how many stages wait for this profile, from 0 to 16"),
 
     optional(Session, "denials", "write after how many refused calls a session takes no more"),
     later(Session, "calls", NO_CEILING),
@@ -310,6 +325,8 @@ pub(super) fn inner(place: Place, key: &str) -> Option<Place> {
         (Config, "restart") => Restart,
         (Config, "approvals") => Approvals,
         (Config, "session") => Session,
+        (Config, "audit") => Audit,
+        (Config, "pool") => Pool,
         _ => return None,
     })
 }

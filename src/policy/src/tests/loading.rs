@@ -233,8 +233,7 @@ fn words_that_are_not_enforced_are_refused_and_not_ignored() {
     for line in [
         "approvals.batch = 8",
         "session.calls = 3",
-        "audit.max_bytes = 1",
-        "pool.x = 1",
+        "audit.anchor_journal = true",
         "model.upstream = \"x\"",
         "secrets.a = \"env:A\"",
         "exec.a.command = []",

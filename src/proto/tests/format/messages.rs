@@ -174,6 +174,9 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
                     audit: AuditStatus {
                         next: 0,
                         last: None,
+                        bytes: 0,
+                        max_bytes: 1 << 20,
+                        full: false,
                         closed: Some("fsync failed: input/output error".into()),
                     },
                     ..status()
@@ -230,6 +233,9 @@ fn status() -> StatusReply {
         audit: AuditStatus {
             next: 118,
             last: Some(later()),
+            bytes: 65536,
+            max_bytes: 8 << 30,
+            full: true,
             closed: None,
         },
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::config::{Approvals, CgroupChoice, Config, Restart, SessionCeilings};
+use proto::config::{Approvals, Audit, CgroupChoice, Config, Restart, SessionCeilings};
 use proto::grant::{AfterUntrusted, Constraints, Grant, Mode};
 use proto::profile::{LimitsFile, ProfileFile};
 use proto::tool::{Resource, ResultKind, Schema, SchemaType, ToolFile, ToolKind};
@@ -198,6 +198,10 @@ fn a_configuration_that_states_every_key_is_its_fixture() {
         session: SessionCeilings {
             denials: 50.try_into().unwrap(),
         },
+        audit: Audit {
+            max_bytes: 1_073_741_824.try_into().unwrap(),
+        },
+        pool: [("tools/*".to_owned(), 0), ("tools/python".to_owned(), 4)].into(),
     };
     assert_eq!(read::<Config>("config/every_key.toml"), config);
 }
@@ -221,6 +225,10 @@ fn an_empty_configuration_gets_the_defaults() {
         session: SessionCeilings {
             denials: 1000.try_into().unwrap(),
         },
+        audit: Audit {
+            max_bytes: 8_589_934_592.try_into().unwrap(),
+        },
+        pool: BTreeMap::new(),
     };
     assert_eq!(read::<Config>("config/few_keys.toml"), config);
     assert_eq!(Config::default(), config);
@@ -248,7 +256,7 @@ fn every_table_of_an_owners_file_refuses_an_unknown_key() {
         (
             "config/every_key.toml",
             refusal::<Config>,
-            &["", "[restart]", "[approvals]", "[session]"],
+            &["", "[restart]", "[approvals]", "[session]", "[audit]"],
         ),
     ];
     for (name, refused, tables) in cases {
@@ -319,7 +327,7 @@ fn words_of_the_format_that_nothing_enforces_yet_are_no_values() {
         "[restart]\noften = true",
         "[approvals]\nbatch = 8",
         "[session]\ncalls = 3",
-        "[audit]",
+        "[audit]\nanchor_journal = true",
         "[pool]",
         "[model]",
         "[secrets]",

@@ -118,7 +118,7 @@ impl Life {
             generation: call.generation,
             confinement: Some(confinement),
         }));
-        match self.core.ledger.append_durable(entry) {
+        match self.core.ledger.begin(entry) {
             Ok(appended) => {
                 let seq = appended.seq;
                 let mut books = lock(&self.core.books);

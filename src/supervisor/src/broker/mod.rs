@@ -211,7 +211,9 @@ impl Life {
             Entry::Approval(approval) => Some(approval.clone()),
             _ => None,
         };
-        let appended = if admitted.durable {
+        let appended = if admitted.begins {
+            self.core.ledger.begin(admitted.entry)
+        } else if admitted.durable {
             self.core.ledger.append_durable(admitted.entry)
         } else {
             self.core.ledger.append(admitted.entry)
@@ -242,6 +244,9 @@ impl Life {
             audit: AuditStatus {
                 next: head.next,
                 last: head.time,
+                bytes: head.bytes,
+                max_bytes: self.core.loaded.policy.config().audit.max_bytes.get(),
+                full: head.full,
                 closed: head.closed,
             },
         }

@@ -30,6 +30,12 @@ impl Life {
             self.refused(id, reason, "the supervisor is stopping".to_owned(), None);
             return;
         }
+        // What could not be recorded is not built first.
+        if let Err(error) = self.core.ledger.open_for_more() {
+            let reason = RefuseReason::Denied(DenyReason::AuditUnavailable);
+            self.refused(id, reason, error.to_string(), None);
+            return;
+        }
         let ticket = match self.tickets.reserve(&self.core.numbers) {
             Ok(ticket) => ticket,
             Err(error) => {

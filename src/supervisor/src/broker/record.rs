@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 
 use policy::Policy;
+use proto::approval::ApprovalEvent;
 use proto::audit::{Decision, Outcome, OutcomeStatus, SessionEvent};
 use proto::broker::RecordEntry;
 use proto::grant::Mode;
@@ -65,6 +66,9 @@ pub(crate) enum RecordError {
 pub(crate) struct Admitted {
     /// The entry.
     pub(crate) entry: Entry,
+    /// Whether something begins with it, which a log that is full refuses. A denial is a call of its own; the end of a
+    /// question, of a session or of a call goes on being recorded.
+    pub(crate) begins: bool,
     /// Whether the answer waits until it is durable: only the end of a session has no effect to wait for.
     pub(crate) durable: bool,
     /// The session and text to remember under the record's number, if it holds an argument text in full.
@@ -72,9 +76,10 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    const fn durable(entry: Entry) -> Self {
+    const fn durable(entry: Entry, begins: bool) -> Self {
         Self {
             entry,
+            begins,
             durable: true,
             text: None,
         }
@@ -150,6 +155,7 @@ pub(crate) fn admit(
             }));
             Ok(Admitted {
                 entry,
+                begins: true,
                 durable: true,
                 text,
             })
@@ -161,13 +167,15 @@ pub(crate) fn admit(
                 })
             };
             lock(bench.approvals).admit(&approval, bench.now, PEERS, asks)?;
-            Ok(Admitted::durable(Entry::Approval(approval)))
+            let begins = matches!(approval.event, ApprovalEvent::Asked { .. });
+            Ok(Admitted::durable(Entry::Approval(approval), begins))
         }
         RecordEntry::Session { session, event, by } => {
             if !PEERS.contains(&by.as_str()) {
                 return Err(RecordError::Peer(by.chars().take(64).collect()));
             }
             Ok(Admitted {
+                begins: event != SessionEvent::Ended,
                 durable: event != SessionEvent::Ended,
                 entry: Entry::Session { session, event, by },
                 text: None,
@@ -185,7 +193,7 @@ pub(crate) fn admit(
             if count == 0 || first > last {
                 return Err(RecordError::Denials);
             }
-            Ok(Admitted::durable(Entry::Denials {
+            let entry = Entry::Denials {
                 session,
                 tool,
                 reason,
@@ -193,14 +201,15 @@ pub(crate) fn admit(
                 // Nothing that is recorded happened later than now.
                 first: first.min(bench.now),
                 last: last.min(bench.now),
-            }))
+            };
+            Ok(Admitted::durable(entry, true))
         }
         RecordEntry::Unknown { of } => {
             let open = bench
                 .books
                 .take_unknown(of)
                 .ok_or(RecordError::NotOpen(of))?;
-            Ok(Admitted::durable(Entry::Outcome(Outcome {
+            let entry = Entry::Outcome(Outcome {
                 of,
                 session: open.session,
                 status: OutcomeStatus::Unknown,
@@ -211,7 +220,8 @@ pub(crate) fn admit(
                 cause: None,
                 exit: None,
                 usage: None,
-            })))
+            });
+            Ok(Admitted::durable(entry, false))
         }
     }
 }
