@@ -65,6 +65,8 @@ pub(crate) fn home(starter: Starter) -> Home {
         text += &format!("uid_range = [{first}, {UIDS}]\n");
     }
     let restart = "backoff_first = \"1ms\"\nbackoff_max = \"2ms\"\ngive_up = 100000\n";
+    // Stages wait as they do by default: they are what a crash can leave.
+    let text = text.replace("pool.\"tools/*\" = 0", "pool.\"tools/*\" = 2");
     home.configure("config.toml", &format!("{text}[restart]\n{restart}"));
 
     home.tool("token", TOKEN);

@@ -161,8 +161,8 @@ impl Home {
     pub fn configure(&self, name: &str, text: &str) {
         let files = self.at("files");
         let mut text = text.replace("@FILES@", &files.to_string_lossy());
-        if name == "config.toml" && !text.contains("[pool]") {
-            text.push_str("\n[pool]\n\"tools/*\" = 0\n");
+        if name == "config.toml" && !text.contains("pool.") {
+            text.insert_str(0, "pool.\"tools/*\" = 0\n");
         }
         fs::write(self.at("config").join(name), text).unwrap();
     }

@@ -15,6 +15,8 @@ use crate::message::{FromStage, Inner, NAMESPACES, Step, ToStage, receive, send}
 use crate::plan::Namespace;
 
 pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
+    // Or whoever looks at the host's processes sees `exe`, for it was started as /proc/self/exe.
+    let _: rustix::io::Result<()> = rustix::thread::set_name(c"boxmaker-stage");
     steps.take(Step::Session, || {
         rustix::process::setsid()
             .map(drop)

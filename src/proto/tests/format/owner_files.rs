@@ -328,7 +328,6 @@ fn words_of_the_format_that_nothing_enforces_yet_are_no_values() {
         "[approvals]\nbatch = 8",
         "[session]\ncalls = 3",
         "[audit]\nanchor_journal = true",
-        "[pool]",
         "[model]",
         "[secrets]",
         "[redact]",
