@@ -11,7 +11,7 @@ use proto::audit::{ExitStatus, RoleEvent};
 
 use crate::account::account;
 use crate::crowd::Crowd;
-use crate::home::{Starter, home, up};
+use crate::home::{Starter, block, home, up};
 use crate::traces::{Traces, held};
 
 /// How many descriptors more than at first the supervisor may have: it keeps user namespaces for id maps.
@@ -99,7 +99,7 @@ fn brokerd_killed_a_hundred_times_under_load_loses_no_call_and_leaves_nothing() 
     if skipped_without_root("brokerd_killed_a_hundred_times_under_load") {
         return;
     }
-    killed(Starter::Root(1_879_310_000), 100);
+    killed(Starter::Root(block(0)), 100);
 }
 
 #[test]
@@ -107,5 +107,5 @@ fn brokerd_of_a_plain_user_killed_under_load_loses_no_call_and_leaves_nothing() 
     if skipped_without_user_namespaces("brokerd_of_a_plain_user_killed_under_load") {
         return;
     }
-    killed(Starter::Plain(1_879_000_311), 20);
+    killed(Starter::Plain(block(1)), 20);
 }

@@ -43,6 +43,13 @@ pub(crate) enum Starter {
 /// How many uids a root's home has.
 const UIDS: u32 = 100;
 
+/// Uids of this process's own, so that the suite may run twice on one host: a block for each of the tests, counted by
+/// `test`.
+pub(crate) fn block(test: u32) -> u32 {
+    // Above those that systemd gives to containers, and below those that it keeps.
+    1_880_000_000 + std::process::id() % 100_000 * 1_000 + test * UIDS
+}
+
 impl Starter {
     /// The uids that only processes of this home can have.
     pub(crate) fn uids(self) -> std::ops::Range<u32> {

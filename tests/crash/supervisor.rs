@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::account::account;
 use crate::caller::Socket;
 use crate::crowd::Crowd;
-use crate::home::{Starter, home, up};
+use crate::home::{Starter, block, home, up};
 use crate::traces::{Traces, processes};
 
 /// Kills the supervisor and waits until everything that it had started is gone.
@@ -87,7 +87,7 @@ fn the_supervisor_killed_twenty_times_under_load_takes_everything_with_it() {
     if skipped_without_root("the_supervisor_killed_twenty_times_under_load") {
         return;
     }
-    killed(Starter::Root(1_879_320_000), 20);
+    killed(Starter::Root(block(2)), 20);
 }
 
 #[test]
@@ -95,5 +95,5 @@ fn the_supervisor_of_a_plain_user_killed_under_load_takes_everything_with_it() {
     if skipped_without_user_namespaces("the_supervisor_of_a_plain_user_killed_under_load") {
         return;
     }
-    killed(Starter::Plain(1_879_000_321), 6);
+    killed(Starter::Plain(block(3)), 6);
 }
