@@ -12,7 +12,7 @@ DENY := scripts/cargo-deny --locked --config deny.toml
 help:
 	@echo 'make demo    build everything, and run the whole system under .state/'
 	@echo 'make test    run every test; as root also those that make sandboxes'
-	@echo 'make test-kernel   try the limits of cgroup v2 on a kernel of its own, under qemu'
+	@echo 'make test-kernel   try cgroup v2 and older kernels, each under qemu'
 	@echo 'make bench   time launches and calls beside bubblewrap, as root; the figures also go to target/bench/'
 	@echo 'make gate    what every commit must pass, without tests'
 	@echo 'make audit   compare the dependencies with the RustSec advisories; needs the network'
@@ -32,7 +32,7 @@ test: binaries
 	    echo; echo 'all passed, none skipped'; \
 	fi
 
-# On a Debian kernel, fetched once into ~/.cache. In the machine there are no libraries, so what runs there is static; the
+# On kernels of Debian, fetched once into ~/.cache. In the machine there are no libraries, so what runs there is static; the
 # target is named, or the flag would also hold for what runs while building.
 STATIC := x86_64-unknown-linux-gnu
 test-kernel:
@@ -40,7 +40,8 @@ test-kernel:
 
 machine:
 	RUSTFLAGS='-C target-feature=+crt-static -C debuginfo=0' $(CARGO) build --target $(STATIC) --target-dir $(TARGET)/static \
-	    -p confine -p boxmaker-tests --bin boxmaker-stage --bin launch-once --bin limits-once
+	    -p confine -p supervisor -p brokerd -p toolkit -p boxmaker-tests --bin boxmaker-stage --bin boxmaker --bin brokerd \
+	    --bin toolkit --bin launch-once --bin limits-once
 	BOXMAKER_KERNEL_PROGRAMS=$(TARGET)/static/$(STATIC)/debug $(CARGO) test -p boxmaker-tests --test kernel -- --show-output
 
 bench:

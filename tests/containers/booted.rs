@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use boxmaker_tests::claims::{finding, gaps};
+
 use crate::image::{Image, diagnosis, printed};
-use crate::table::{DOCTOR, finding, judge, rows};
+use crate::table::{DOCTOR, rows};
 
 /// Whether systemd-nspawn is here; that it is not is said.
 fn is_here(test: &str) -> bool {
@@ -28,8 +30,7 @@ fn a_unit_in_nspawn_has_the_level_and_the_gaps_that_are_tabled() {
         return;
     }
     for row in rows("### By options of systemd-nspawn") {
-        let options: Vec<&str> = row.options.iter().map(String::as_str).collect();
-        judge(&row, &diagnosis(&image.boot(&options, DOCTOR)));
+        row.judge(&diagnosis(&image.boot(&row.options(), DOCTOR)));
     }
 }
 
@@ -42,10 +43,10 @@ fn a_unit_without_landlock_is_told_the_option_that_the_table_has() {
     };
     let found = diagnosis(&image.boot(&[], DOCTOR));
     assert_eq!(found["place"], "systemd-nspawn");
-    let gaps = finding(&found, "tools/base")["gaps"]
+    let seen = finding(&found, "tools/base")["gaps"]
         .as_array()
         .expect("gaps");
-    let landlock = gaps.iter().find(|gap| gap["layer"] == "landlock-fs");
+    let landlock = seen.iter().find(|gap| gap["layer"] == "landlock-fs");
     let helps = landlock
         .and_then(|gap| gap["helps"].as_str())
         .expect("what helps");
@@ -53,10 +54,10 @@ fn a_unit_without_landlock_is_told_the_option_that_the_table_has() {
     let options = named.strip_prefix("start the container with ");
     let options: Vec<&str> = options.expect("options").split(' ').collect();
     let with = image.boot(&options, DOCTOR);
-    let gaps = crate::table::gaps(finding(&diagnosis(&with), "tools/base"));
+    let left = gaps(finding(&diagnosis(&with), "tools/base"));
     assert!(
-        gaps.iter().all(|layer| !layer.starts_with("landlock")),
-        "{gaps:?}"
+        left.iter().all(|layer| !layer.starts_with("landlock")),
+        "{left:?}"
     );
 }
 

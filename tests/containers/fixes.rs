@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use boxmaker_tests::claims::{finding, gaps};
 use serde_json::Value;
 
 use crate::image::{Image, diagnosis};
-use crate::table::{DOCTOR, finding, gaps};
+use crate::table::DOCTOR;
 
 /// The options in a sentence of advice: every word from the first that begins with two dashes.
 fn options(advice: &str) -> Vec<&str> {

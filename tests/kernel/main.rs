@@ -7,6 +7,8 @@
     reason = "a test that cannot go on panics, also outside its own function"
 )]
 
+mod kernels;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -23,25 +25,34 @@ const PROGRAMS: &str = "BOXMAKER_KERNEL_PROGRAMS";
 const LIMITED: [Layer; 3] = [Layer::Memory, Layer::Pids, Layer::Cpu];
 const WAY_OUT: &str = "; with Delegate=yes in a unit of its own, boxmaker can set limits";
 
-/// One boot serves all tests.
+/// One boot serves all tests of this file.
 fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
-    MACHINE.get_or_init(boot)
+    MACHINE.get_or_init(|| {
+        boot(
+            "in-the-machine",
+            &["boxmaker-stage", "launch-once", "limits-once"],
+            &[],
+        )
+    })
 }
 
-fn boot() -> Machine {
-    let Some(programs) = std::env::var_os(PROGRAMS) else {
-        return Err(
-            "skipped: limits with cgroup v2 on a kernel of their own: `make test-kernel`"
-                .to_owned(),
-        );
+/// Boots a kernel, this system's or the one that `settings` of the environment name, with these programs.
+fn boot(script: &str, programs: &[&str], settings: &[(&str, &str)]) -> Machine {
+    let Some(built) = std::env::var_os(PROGRAMS) else {
+        return Err(format!(
+            "skipped: {script} on a kernel of its own: `make test-kernel`"
+        ));
     };
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let programs = ["boxmaker-stage", "launch-once", "limits-once"]
-        .map(|name| tests.join("..").join(&programs).join(name));
     let output = Command::new(tests.join("../scripts/kernel-vm"))
-        .arg(tests.join("kernel/in-the-machine"))
-        .args(programs)
+        .arg(tests.join("kernel").join(script))
+        .args(
+            programs
+                .iter()
+                .map(|name| tests.join("..").join(&built).join(name)),
+        )
+        .envs(settings.iter().copied())
         .output()
         .unwrap();
     let console = String::from_utf8_lossy(&output.stdout).into_owned();

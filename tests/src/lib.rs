@@ -8,5 +8,6 @@
 )]
 
 pub mod binaries;
+pub mod claims;
 pub mod sandbox;
 pub mod system;

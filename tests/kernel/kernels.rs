@@ -1,0 +1,95 @@
+//! Other kernels than this host's, each booted once: level, layers and gaps are those of the table in docs/confinement.md.
+
+use std::path::Path;
+use std::process::Command;
+
+use boxmaker_tests::claims::{Layers, lacks, layers, quoted, table};
+use serde_json::json;
+
+use crate::{Machine, boot};
+
+const PROGRAMS: &[&str] = &["boxmaker", "boxmaker-stage", "brokerd", "toolkit"];
+
+/// One row: a kernel, and what is claimed of it.
+struct Row {
+    /// The release of Debian whose kernel it is, and what is added to its command line.
+    release: String,
+    arguments: String,
+    level: String,
+    /// Of every sandbox of root.
+    gaps: Layers,
+    /// Besides, of one that is shown a granted tree.
+    of_files: Layers,
+    /// Besides, of one of a plain user.
+    of_user: Layers,
+}
+
+fn rows() -> Vec<Row> {
+    let row = |cells: Vec<String>| {
+        let [_, kernel, level, gaps, of_files, of_user] = cells
+            .try_into()
+            .unwrap_or_else(|cells| panic!("six cells, not {cells:?}"));
+        let [release, arguments @ ..] = &quoted(&kernel)[..] else {
+            panic!("no release: {kernel}");
+        };
+        Row {
+            release: release.clone(),
+            arguments: arguments.join(" "),
+            level,
+            gaps: layers(&gaps),
+            of_files: layers(&of_files),
+            of_user: layers(&of_user),
+        }
+    };
+    table("### By kernel").into_iter().map(row).collect()
+}
+
+/// Boots the kernel of a row, which is fetched.
+fn machine(row: &Row) -> Machine {
+    if std::env::var_os(crate::PROGRAMS).is_some() {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/debian-kernel");
+        let found = Command::new(script).arg(&row.release).output().unwrap();
+        let said = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+        if !found.status.success() {
+            assert!(said.starts_with("skipped"), "{found:?}");
+            return Err(said);
+        }
+        let settings = [
+            ("BOXMAKER_KERNEL", said.as_str()),
+            ("BOXMAKER_KERNEL_ARGUMENTS", row.arguments.as_str()),
+        ];
+        return boot("on-another-kernel", PROGRAMS, &settings);
+    }
+    boot("on-another-kernel", PROGRAMS, &[])
+}
+
+#[test]
+fn kernels_have_the_level_and_the_gaps_that_are_tabled() {
+    for row in rows() {
+        let cases = match machine(&row) {
+            Ok(cases) => cases,
+            Err(reason) => {
+                println!("{reason}");
+                continue;
+            }
+        };
+        let and = |more: &Layers| row.gaps.union(more).cloned().collect::<Layers>();
+        let root = &cases["root"];
+        println!("Linux {}, {}", root["kernel"], row.arguments);
+        assert_eq!(root["level"], row.level, "{root}");
+        lacks(root, "roles/brokerd", &row.gaps);
+        lacks(root, "tools/base", &row.gaps);
+        lacks(root, "/srv/notes", &and(&row.of_files));
+        let user = &cases["plain user"];
+        assert_eq!(user["level"], "partial", "{user}");
+        lacks(user, "roles/brokerd", &and(&row.of_user));
+        lacks(user, "/srv/notes", &and(&row.of_user));
+        // As root everything asks for full, and starts only where it is to be had, or what is missing is waived.
+        let expected = match row.level.as_str() {
+            "full" => json!({ "up": true }),
+            _ => json!({ "up": false, "weak": 1 }),
+        };
+        assert_eq!(cases["plain"], expected);
+        assert_eq!(cases["waived"], json!({ "up": true }));
+    }
+}
