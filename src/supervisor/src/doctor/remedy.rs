@@ -2,7 +2,7 @@
 //! was seen.
 
 use confine::host::{Landlock, Privilege};
-use proto::{Gap, Layer};
+use proto::{Confinement, Layer};
 
 use super::surroundings::{Surroundings, Warden};
 use super::switches::{Switch, sentence};
@@ -56,9 +56,9 @@ impl Advisor {
         }
     }
 
-    /// What can be done about `gap`; none where nothing is known to help.
-    pub(super) fn of_gap(&self, gap: &Gap) -> Option<String> {
-        match gap.layer {
+    /// What can be done about a gap of `measured` in `layer`; none where nothing is known to help.
+    pub(super) fn of_gap(&self, layer: Layer, measured: &Confinement) -> Option<String> {
+        match layer {
             Layer::Mount
             | Layer::Pid
             | Layer::Net
@@ -66,10 +66,10 @@ impl Advisor {
             | Layer::Uts
             | Layer::CgroupNs
             | Layer::MountFlags => self.of_namespaces(),
-            Layer::Uid => self.of_uid(),
+            Layer::Uid => self.of_uid(measured),
             Layer::Memory | Layer::Pids | Layer::Cpu => Some(self.of_limits()),
             Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
-                Some(self.of_landlock(gap.layer))
+                Some(self.of_landlock(layer))
             }
             Layer::Rlimits => Some(
                 "do not start boxmaker with a hard limit of 0 on core dumps: LimitCORE=infinity in its unit, or keep \
@@ -116,12 +116,15 @@ impl Advisor {
         found
     }
 
-    fn of_uid(&self) -> Option<String> {
+    fn of_uid(&self, measured: &Confinement) -> Option<String> {
         let around = &self.around;
         if self.privilege != Privilege::Root {
             let mut switches = Vec::new();
             switches.extend(around.bounded.then_some(Switch::Admin));
-            switches.extend(self.obstacles(false));
+            // Where namespaces were made, nothing stands in their way.
+            if measured.gap(Layer::Mount).is_some() {
+                switches.extend(self.obstacles(false));
+            }
             // Where root could have all it needs, to be root is enough.
             if !switches.is_empty() && !self.is_root {
                 switches.push(Switch::Root);

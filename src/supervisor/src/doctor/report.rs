@@ -93,7 +93,7 @@ fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
             &format!("  gap {}{waived}: ", gap.layer),
             &gap.reason,
         ));
-        let cure = diagnosis.advisor.of_gap(gap);
+        let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
         if let Some(cure) = cure {
             text.push_str(&folded("    what helps: ", &cure));
         }
@@ -132,7 +132,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                         .gaps
                         .iter()
                         .map(|gap| {
-                            let cure = diagnosis.advisor.of_gap(gap);
+                            let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
                             value!({ "layer": gap.layer, "reason": gap.reason, "helps": cure })
                         })
                         .collect();

@@ -1,3 +1,5 @@
+use proto::{Gap, Hash32, Level};
+
 use super::*;
 
 /// A place that holds nothing back, made by `warden`, with cgroup v2.
@@ -35,12 +37,30 @@ fn advisor(privilege: Privilege, is_root: bool, around: Surroundings) -> Advisor
     }
 }
 
+/// What helps where `layer` is a gap, and the namespaces with it.
 fn helps(advisor: &Advisor, layer: Layer) -> String {
-    let gap = Gap {
-        layer,
-        reason: "seen".to_owned(),
-    };
-    advisor.of_gap(&gap).unwrap()
+    advisor
+        .of_gap(layer, &lacking(&[Layer::Mount, layer]))
+        .unwrap()
+}
+
+fn lacking(layers: &[Layer]) -> Confinement {
+    let gaps: Vec<Gap> = layers
+        .iter()
+        .map(|layer| Gap {
+            layer: *layer,
+            reason: "seen".to_owned(),
+        })
+        .collect();
+    Confinement {
+        level: Level::Partial,
+        layers: Vec::new(),
+        asserted: Vec::new(),
+        gaps,
+        waived: Vec::new(),
+        landlock_abi: 0,
+        plan: Hash32::ZERO,
+    }
 }
 
 const USER: Privilege = Privilege::UserNamespace;
@@ -99,6 +119,14 @@ fn a_uid_of_its_own_takes_root_with_its_capability() {
     // A privileged container, or an image that is started as a machine.
     let open = helps(&advisor(USER, false, around(Warden::Docker)), Layer::Uid);
     assert!(open.starts_with("start boxmaker as root"), "{open}");
+    // Namespaces were made: what else there is of filters and masks is in nobody's way.
+    let filtered = Surroundings {
+        filtered: true,
+        masked: true,
+        ..around(Warden::Nspawn)
+    };
+    let made = advisor(USER, false, filtered).of_gap(Layer::Uid, &lacking(&[Layer::Uid]));
+    assert!(made.unwrap().starts_with("start boxmaker as root"));
     let unit = helps(&advisor(USER, false, around(Warden::Unit)), Layer::Uid);
     assert!(unit.contains("without User="), "{unit}");
 }
