@@ -6,9 +6,9 @@ use std::process::Command;
 use boxmaker_tests::claims::{Layers, lacks, layers, quoted, table};
 use serde_json::json;
 
-use crate::{Machine, boot};
+use crate::{Machine, boot, own_script};
 
-const PROGRAMS: &[&str] = &["boxmaker", "boxmaker-stage", "brokerd", "toolkit"];
+const PROGRAMS: [&str; 4] = ["boxmaker", "boxmaker-stage", "brokerd", "toolkit"];
 
 /// One row: a kernel, and what is claimed of it.
 struct Row {
@@ -44,23 +44,38 @@ fn rows() -> Vec<Row> {
     table("### By kernel").into_iter().map(row).collect()
 }
 
-/// Boots the kernel of a row, which is fetched.
-fn machine(row: &Row) -> Machine {
-    if std::env::var_os(crate::PROGRAMS).is_some() {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/debian-kernel");
-        let found = Command::new(script).arg(&row.release).output().unwrap();
-        let said = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-        if !found.status.success() {
-            assert!(said.starts_with("skipped"), "{found:?}");
-            return Err(said);
-        }
-        let settings = [
-            ("BOXMAKER_KERNEL", said.as_str()),
-            ("BOXMAKER_KERNEL_ARGUMENTS", row.arguments.as_str()),
-        ];
-        return boot("on-another-kernel", PROGRAMS, &settings);
+/// The kernel of the last row, which is fetched.
+pub(crate) fn newest() -> Result<String, String> {
+    fetched(&rows().last().unwrap().release)
+}
+
+/// The path of the kernel of a release of Debian; nothing is fetched where nothing could be booted.
+fn fetched(release: &str) -> Result<String, String> {
+    if std::env::var_os(crate::PROGRAMS).is_none() {
+        return Ok(String::new());
     }
-    boot("on-another-kernel", PROGRAMS, &[])
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/debian-kernel");
+    let found = Command::new(script).arg(release).output().unwrap();
+    let said = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    if found.status.success() {
+        return Ok(said);
+    }
+    assert!(said.starts_with("skipped"), "{found:?}");
+    Err(said)
+}
+
+/// Boots the kernel of a row.
+fn machine(row: &Row) -> Machine {
+    let kernel = fetched(&row.release)?;
+    let settings = [
+        ("BOXMAKER_KERNEL", kernel.as_str()),
+        ("BOXMAKER_KERNEL_ARGUMENTS", row.arguments.as_str()),
+    ];
+    boot(
+        &own_script("on-another-kernel"),
+        &PROGRAMS.map(Path::new),
+        &settings,
+    )
 }
 
 #[test]
