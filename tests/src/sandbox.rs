@@ -57,7 +57,17 @@ fn options(stage: &Path, name: &str) -> LauncherOptions {
         name: format!("test-{name}-{}", std::process::id()),
         waive: Vec::new(),
         pool: PoolSizes::default(),
+        canaries: std::env::temp_dir(),
     }
+}
+
+/// Makes of a plan one that needs no namespaces, as derived plans are where none can be made.
+pub fn make_bare(plan: &mut Plan) {
+    plan.namespaces.clear();
+    plan.mounts
+        .retain(|mount| matches!(mount, Mount::Tree { .. }));
+    plan.landlock
+        .retain(|rule| !matches!(rule.path.as_str(), "/proc" | "/tmp"));
 }
 
 /// Waits until this many stages wait in the warm pool.

@@ -126,7 +126,8 @@ pub(crate) enum ToStage {
         pids: u32,
         joins: Vec<proto::Layer>,
     },
-    /// To the inner stage; descriptors: standard input, output and error of the program.
+    /// To the inner stage; descriptors: standard input, output and error of the program, and in a bare sandbox an empty
+    /// directory for the canaries.
     Inner(Box<Inner>),
     /// To the inner stage, as often as needed after `Inner`; descriptors: the next trees.
     Trees {},

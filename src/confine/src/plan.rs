@@ -205,6 +205,13 @@ impl Plan {
         ))
     }
 
+    /// Whether no namespace can be made for it: it keeps the host's root, of which its mounts name only the granted trees, and
+    /// its Landlock rules are about the host's paths.
+    #[must_use]
+    pub const fn is_bare(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
     /// The granted trees, in the order in which their descriptors are passed.
     pub fn trees(&self) -> impl Iterator<Item = (&str, bool, Access)> {
         self.mounts.iter().filter_map(|mount| match mount {

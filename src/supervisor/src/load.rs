@@ -109,7 +109,7 @@ fn load_on(
         .collect();
     let sound = std::mem::take(&mut judged.sound);
     let guard = guard(directories, &sound, &mut problems);
-    let privilege = Privilege::of_this_process();
+    let privilege = Privilege::of_this_process(&directories.binaries.join("boxmaker-stage"));
     let mut judge = Judge {
         // Where that could not be found out nothing is loaded.
         privilege: *privilege.as_ref().unwrap_or(&Privilege::Root),
@@ -237,7 +237,9 @@ impl Judge<'_> {
             fix,
             forbidden: false,
         };
-        if let (Some(user), Privilege::UserNamespace) = (&grant.file().run_as, self.privilege) {
+        if let Some(user) = &grant.file().run_as
+            && self.privilege != Privilege::Root
+        {
             let rule = format!(
                 "`as = {user:?}` needs root: without it every tool works as the user who started boxmaker"
             );

@@ -170,11 +170,15 @@ fn about(loaded: &Loaded, socket: &Path) -> String {
         let layers: Vec<_> = waive.iter().map(|layer| layer.as_str()).collect();
         text.push_str(&format!("; waived: {}", layers.join(", ")));
     }
-    if loaded.privilege == Privilege::UserNamespace {
-        text.push_str(
-            "; without root: every sandbox has your uid, so the level is partial at best",
-        );
-    }
+    text.push_str(match loaded.privilege {
+        Privilege::Root => "",
+        Privilege::UserNamespace => {
+            "; without root: every sandbox has your uid, so the level is partial at best"
+        }
+        Privilege::Bare => {
+            "; no namespace can be made here, so the level is partial at best: see boxmaker doctor"
+        }
+    });
     text
 }
 
@@ -220,6 +224,7 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
         name: hash.get(..8).unwrap_or_default().to_owned(),
         waive: config.waive.clone(),
         pool: pool(&config.pool),
+        canaries: home.join("run"),
     };
     Ok(Launcher::new(options)?)
 }

@@ -11,7 +11,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use boxmaker_tests::sandbox::{grant, launcher, plan, stdio};
+use boxmaker_tests::sandbox::{grant, launcher, make_bare, plan, stdio};
 use confine::host::Privilege;
 use confine::launch::{GrantedTree, IdentityChoice};
 use confine::plan::{Access, Namespace};
@@ -22,8 +22,10 @@ fn main() {
     let (stage, script) = (&words[0], &words[1]);
     let launcher = launcher(Path::new(stage), "once");
     let mut plan = plan(&["/usr/bin/sh", "-c", script]);
-    if Privilege::of_this_process().unwrap() == Privilege::UserNamespace {
-        plan.namespaces.insert(0, Namespace::User);
+    match Privilege::of_this_process(Path::new(stage)).unwrap() {
+        Privilege::Root => {}
+        Privilege::UserNamespace => plan.namespaces.insert(0, Namespace::User),
+        Privilege::Bare => make_bare(&mut plan),
     }
     let mut trees = Vec::new();
     if let Some(path) = words.get(2).map(Path::new) {

@@ -118,12 +118,18 @@ pub fn derive(
         profile: profile.name.clone(),
         source,
     })?;
+    let bare = host.privilege == Privilege::Bare;
+    let landlock = rules(&root, bare);
+    let mut mounts = root.into_mounts(&profile.limits);
+    if bare {
+        mounts.retain(|mount| matches!(mount, Mount::Tree { .. }));
+    }
     Ok(Plan {
         profile: profile.name.clone(),
         namespaces: namespaces(profile, host.privilege),
         hostname: HOSTNAME.to_owned(),
-        landlock: rules(&root),
-        mounts: root.into_mounts(&profile.limits),
+        landlock,
+        mounts,
         seccomp: Seccomp {
             sets: sets.clone(),
             program: filter.hash(),
@@ -169,9 +175,14 @@ pub fn let_read(plan: &mut Plan, path: &str) -> Result<(), DeriveError> {
     Ok(())
 }
 
-/// The profile's namespaces, and without privileges the user namespace first, in which the others can be made.
+/// The profile's namespaces, and without privileges the user namespace first, in which the others can be made; none where
+/// none can be.
 fn namespaces(profile: &Profile, privilege: Privilege) -> Vec<Namespace> {
-    let user = (privilege == Privilege::UserNamespace).then_some(Namespace::User);
+    let user = match privilege {
+        Privilege::Bare => return Vec::new(),
+        Privilege::UserNamespace => Some(Namespace::User),
+        Privilege::Root => None,
+    };
     user.into_iter()
         .chain(profile.namespaces.iter().copied())
         .collect()
@@ -207,8 +218,8 @@ fn check_program(program: &Program, host: &Host) -> Result<(), DeriveError> {
 }
 
 /// The Landlock rules that go with a root: what is mounted may be read, what has to be executed may be executed, and
-/// trees are as they were granted.
-fn rules(root: &Root<'_>) -> Vec<LandlockRule> {
+/// trees are as they were granted. On a `bare` host `/proc` and `/tmp` are everybody's, and nothing is granted there.
+fn rules(root: &Root<'_>, bare: bool) -> Vec<LandlockRule> {
     let mut rules = Vec::new();
     let mut add = |path: &str, rule| {
         rules.push(LandlockRule {
@@ -223,14 +234,18 @@ fn rules(root: &Root<'_>) -> Vec<LandlockRule> {
     for path in executed {
         add(path, Rule::Execute);
     }
-    add("/proc", Rule::Read);
+    if !bare {
+        add("/proc", Rule::Read);
+    }
     for name in ["full", "null", "zero"] {
         add(&format!("/dev/{name}"), Rule::Device);
     }
     for name in ["random", "urandom"] {
         add(&format!("/dev/{name}"), Rule::Read);
     }
-    add("/tmp", Rule::Scratch);
+    if !bare {
+        add("/tmp", Rule::Scratch);
+    }
     for (path, access) in root.trees() {
         add(path, Rule::Tree(access));
     }

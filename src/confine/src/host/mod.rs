@@ -23,14 +23,17 @@ pub enum Privilege {
     Root,
     /// A plain user's: a user namespace gives the rest of the namespaces, and one uid.
     UserNamespace,
+    /// No namespace at all: what is left is what a process can do to itself, Landlock, a filter, no new privileges.
+    Bare,
 }
 
 impl Privilege {
-    /// What the calling process may do, by its effective capabilities (capabilities(7)).
+    /// What the calling process may do: by its effective capabilities (capabilities(7)), and without these by whether
+    /// `stage` can build the empty sandbox of a plain user, which is tried.
     ///
     /// # Errors
     /// The process cannot read its own capabilities.
-    pub fn of_this_process() -> Result<Self, CapsError> {
+    pub fn of_this_process(stage: &Path) -> Result<Self, CapsError> {
         use caps::Capability::{CAP_CHOWN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_ADMIN};
         let held = caps::read(None, caps::CapSet::Effective)?;
         let needed = [
@@ -41,7 +44,11 @@ impl Privilege {
             CAP_CHOWN,
         ];
         let all = needed.iter().all(|capability| held.contains(capability));
-        Ok(if all { Self::Root } else { Self::UserNamespace })
+        Ok(match all {
+            true => Self::Root,
+            false if crate::launch::user_namespaces_work(stage) => Self::UserNamespace,
+            false => Self::Bare,
+        })
     }
 }
 

@@ -1,11 +1,13 @@
 //! Launching in two phases: [`Launcher::prepare`] builds a sandbox up to its measurement, [`Prepared::start`] lets the
 //! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
 
+mod bare;
 mod ownership;
 mod park;
 mod pool;
 mod running;
 mod sandbox;
+mod trial;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,12 +27,14 @@ use crate::message::{FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, 
 use crate::plan::{Identity, Namespace, Plan};
 use crate::uids::{LOCKS, UidError, Uids};
 
+use bare::CanaryDirectory;
 use ownership::Owned;
 use park::{Kind, Parker};
 use pool::Pool;
 pub use pool::PoolSizes;
 pub use running::{Ended, Killer, Running};
 use sandbox::Sandbox;
+pub(crate) use trial::user_namespaces_work;
 
 /// What every launch of one supervisor shares.
 #[derive(Debug, Clone)]
@@ -47,6 +51,8 @@ pub struct LauncherOptions {
     pub waive: Vec<Layer>,
     /// How many stages wait for a plan.
     pub pool: PoolSizes,
+    /// A directory in which one for the canaries of a bare sandbox can be made. No grant may cover it.
+    pub canaries: PathBuf,
 }
 
 /// Why nothing can be launched at all.
@@ -110,6 +116,9 @@ pub enum LaunchError {
         /// Given.
         given: usize,
     },
+    /// The directory for the canaries of a bare sandbox cannot be had.
+    #[error("cannot make a directory for the canaries: {0}")]
+    Canaries(io::Error),
     /// The plan cannot be hashed.
     #[error("the plan has no canonical form: {0}")]
     Plan(#[from] serde_json::Error),
@@ -153,6 +162,8 @@ pub struct Launcher {
     mapper: Mapper,
     namespaces: Vec<(Layer, (u64, u64))>,
     landlock: Landlock,
+    /// Whether a stage of this process may take another uid.
+    changes_ids: bool,
 }
 
 impl Launcher {
@@ -189,6 +200,7 @@ impl Launcher {
             uids,
             mapper: Mapper::new(options.stage.clone()),
             landlock: crate::stage::landlock_available(),
+            changes_ids: crate::stage::changes_ids(),
             namespaces,
             options,
         })
@@ -226,14 +238,19 @@ impl Launcher {
         }
         let hash = plan.hash()?;
         // A plain user's sandboxes all have that user's uid.
-        let (uid, owned) = if plan.namespaces.contains(&Namespace::User) {
+        let bare = plan.is_bare();
+        let plain = bare && !self.changes_ids;
+        let (uid, owned) = if plain || plan.namespaces.contains(&Namespace::User) {
             (None, Owned::held(trees)?)
         } else {
             let uid = match choice {
                 IdentityChoice::Fresh => self.uids.fresh()?,
                 IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
             };
-            let owned = Owned::mapped(&self.mapper, uid.identity(), &trees)?;
+            let owned = match bare {
+                true => Owned::of_owner(uid.identity(), trees)?,
+                false => Owned::mapped(&self.mapper, uid.identity(), &trees)?,
+            };
             (Some(uid), owned)
         };
         let Owned {
@@ -294,11 +311,18 @@ impl Launcher {
             stdout,
             stderr,
         } = &stdio;
-        send(
-            sandbox.wire(),
-            &message,
-            &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
-        )?;
+        // Removed once the report is there.
+        let canaries = match plan.is_bare() {
+            true => {
+                Some(CanaryDirectory::new(&self.options.canaries).map_err(LaunchError::Canaries)?)
+            }
+            false => None,
+        };
+        let opened = canaries.as_ref().map(CanaryDirectory::open).transpose();
+        let opened = opened.map_err(LaunchError::Canaries)?;
+        let mut descriptors = vec![stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        descriptors.extend(opened.as_ref().map(AsFd::as_fd));
+        send(sandbox.wire(), &message, &descriptors)?;
         for some in trees.chunks(MAX_DESCRIPTORS) {
             let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(AsFd::as_fd).collect();
             send(sandbox.wire(), &ToStage::Trees {}, &descriptors)?;

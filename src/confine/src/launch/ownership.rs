@@ -58,6 +58,29 @@ impl Owned {
         Ok((owned, mapped))
     }
 
+    /// Without namespaces and with the right to change ids: nothing can be mapped, so a sandbox with granted trees works as
+    /// their owner.
+    pub(super) fn of_owner(
+        identity: Identity,
+        trees: Vec<GrantedTree>,
+    ) -> Result<Self, LaunchError> {
+        let first = trees.first().map(|tree| tree.owner);
+        let identity = first.map_or(identity, |(uid, gid)| Identity { uid, gid });
+        let owners = trees
+            .iter()
+            .map(|tree| owner_inside(tree, identity))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            identity,
+            owners,
+            trees: trees.into_iter().map(|tree| tree.descriptor).collect(),
+            sources: None,
+            shared: first.map(|(uid, _)| {
+                format!("no tree can be mapped without namespaces, so it works as uid {uid}, who owns what is granted")
+            }),
+        })
+    }
+
     /// Without privileges: one uid, the caller's own, and trees that the stage copies for itself in its user namespace,
     /// where copies of this process could not be attached.
     pub(super) fn held(trees: Vec<GrantedTree>) -> Result<Self, LaunchError> {
@@ -72,10 +95,14 @@ impl Owned {
             owners: Vec::new(),
             trees: trees.into_iter().map(|tree| tree.descriptor).collect(),
             sources: Some(sources),
-            shared: Some(format!(
-                "started by a plain user, every sandbox has uid {uid} and the user's groups; started as root, each gets a \
-                 uid of its own"
-            )),
+            shared: Some(match uid {
+                0 => "without all capabilities of root, every sandbox has uid 0 and its groups"
+                    .to_owned(),
+                uid => format!(
+                    "started by a plain user, every sandbox has uid {uid} and the user's groups; started as root, each \
+                     gets a uid of its own"
+                ),
+            }),
         })
     }
 }

@@ -71,7 +71,10 @@ impl Parker {
             .map_err(LaunchError::Spawn)?;
         let mut outer = self.spawn(far)?;
         let sandbox = match outer_half(&near, kind, &group) {
-            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group)),
+            Ok((pid, handle)) => {
+                let bare = kind.namespaces.is_empty();
+                Ok(Sandbox::new(near, pid, handle, group, bare))
+            }
             Err(error) => {
                 // Whatever half is alive ends when its socket closes.
                 drop(near);

@@ -8,6 +8,7 @@ use proto::Layer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
+use super::bare;
 use crate::cgroup::{CgroupError, Group};
 use crate::uids::Uid;
 
@@ -17,17 +18,26 @@ pub(crate) struct Sandbox {
     pid: u32,
     handle: OwnedFd,
     group: Group,
+    /// Whether it has no pid namespace that ends with its pid 1.
+    bare: bool,
     /// Held so that nobody else gets it while anything of this sandbox lives.
     uid: Option<Uid>,
 }
 
 impl Sandbox {
-    pub(crate) const fn new(wire: Wire, pid: u32, handle: OwnedFd, group: Group) -> Self {
+    pub(crate) const fn new(
+        wire: Wire,
+        pid: u32,
+        handle: OwnedFd,
+        group: Group,
+        bare: bool,
+    ) -> Self {
         Self {
             wire,
             pid,
             handle,
             group,
+            bare,
             uid: None,
         }
     }
@@ -64,8 +74,12 @@ impl Sandbox {
         self.group.oom_kills()
     }
 
-    /// Kills pid 1, and with it everything inside (pid_namespaces(7)).
+    /// Kills pid 1, and with it everything inside (pid_namespaces(7)); a bare sandbox's processes one by one, and its stage
+    /// last, since that is where those come to that lose their parent.
     pub(crate) fn kill(&self) {
+        if self.bare {
+            bare::kill_descendants(self.pid);
+        }
         // ESRCH says that it is gone already.
         let _: rustix::io::Result<()> =
             rustix::process::pidfd_send_signal(&self.handle, Signal::KILL);

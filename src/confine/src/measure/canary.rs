@@ -115,6 +115,18 @@ impl Canaries {
         })
     }
 
+    /// Lets every uid in, where the root is a directory of the launcher's: only now, so that nobody else could put anything in
+    /// the way of what was made.
+    pub(crate) fn open_to_all(&self) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(0o711);
+        Ok(rustix::fs::chmodat(
+            &self.root,
+            ".",
+            mode,
+            AtFlags::empty(),
+        )?)
+    }
+
     /// Tries everything before the layers.
     pub(crate) fn before(&mut self) {
         for (what, act, ..) in FILES {

@@ -36,6 +36,9 @@ pub struct Evidence<'a> {
     pub waive: &'a [Layer],
 }
 
+/// What is taken from the kernel's word in a bare sandbox.
+const BARE: &[(Layer, &str)] = &[(Layer::Caps, "the bounding set, by no_new_privs")];
+
 /// Builds the outcome of a launch from the evidence.
 #[must_use]
 pub fn judge(evidence: &Evidence<'_>) -> Confinement {
@@ -52,6 +55,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
     }
     let asserted = UNPROVABLE
         .iter()
+        .chain(BARE.iter().filter(|_| evidence.plan.is_bare()))
         .filter(|(layer, _)| layers.contains(layer))
         .map(|(layer, what)| Asserted {
             layer: *layer,
@@ -90,6 +94,17 @@ fn level(gaps: &[Gap]) -> Level {
 fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
     let inside = evidence.inside;
     match layer {
+        Layer::Mount
+        | Layer::Pid
+        | Layer::Net
+        | Layer::Ipc
+        | Layer::CgroupNs
+        | Layer::Uts
+        | Layer::MountFlags
+            if evidence.plan.is_bare() =>
+        {
+            Err("no namespace can be made here, so it is in the supervisor's".to_owned())
+        }
         Layer::Mount | Layer::Pid | Layer::Net | Layer::Ipc | Layer::CgroupNs => {
             find(evidence.namespaces, layer, "its namespace was not shown")
         }
@@ -103,7 +118,7 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
         Layer::Pids => pids(evidence),
         Layer::Memory | Layer::Cpu => find(evidence.limits, layer, "no cgroup was made"),
         Layer::Uid => uid(evidence),
-        Layer::Caps => capabilities(inside),
+        Layer::Caps => capabilities(inside, evidence.plan.is_bare()),
         Layer::Nnp => require(inside.status.no_new_privs, || {
             "the bit is not set".to_owned()
         }),
@@ -129,6 +144,10 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
         Layer::Dumpable => require(!inside.dumpable, || {
             "it can be traced by its own uid".to_owned()
         }),
+        Layer::ParentDeath if evidence.plan.is_bare() => Err(
+            "its stage ends what the program started, and the kernel would not if the stage were killed"
+                .to_owned(),
+        ),
         Layer::ParentDeath => require(inside.parent_death == Some(9), || {
             "no signal ends it when the supervisor ends".to_owned()
         }),
@@ -180,9 +199,17 @@ fn pids(evidence: &Evidence<'_>) -> Result<(), String> {
     }
 }
 
-fn capabilities(inside: &Inside) -> Result<(), String> {
+/// A plain user without namespaces can neither empty the bounding set nor lock the secure bits. What these keep is gained by
+/// executing a file alone, and where no privileges can be gained by that (no_new_privs) they keep nothing.
+fn capabilities(inside: &Inside, bare: bool) -> Result<(), String> {
+    let gains_nothing = bare && inside.status.no_new_privs;
     for (set, name) in inside.status.capabilities.iter().zip(CAPABILITY_LINES) {
-        require(*set == 0, || format!("{name} is {set:016x}"))?;
+        require(*set == 0 || (gains_nothing && name == "CapBnd"), || {
+            format!("{name} is {set:016x}")
+        })?;
+    }
+    if gains_nothing {
+        return Ok(());
     }
     let locked = inside.secure_bits & SECURE_BITS.bits() == SECURE_BITS.bits();
     require(locked, || {

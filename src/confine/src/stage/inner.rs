@@ -12,7 +12,6 @@ use super::{At, StageError, Steps, landlock, mounts, privileges, run};
 use crate::measure::Readings;
 use crate::measure::canary::Canaries;
 use crate::message::{FromStage, Inner, NAMESPACES, Step, ToStage, receive, send};
-use crate::plan::Namespace;
 
 pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     // Or whoever looks at the host's processes sees `exe`, for it was started as /proc/self/exe.
@@ -22,7 +21,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
             .map(drop)
             .at(Step::Session, "setsid")
     })?;
-    let (inner, stdio, trees) = receive_all(wire)?;
+    let (inner, mut stdio, trees) = receive_all(wire)?;
     let Inner {
         plan,
         identity,
@@ -41,18 +40,29 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let uts = fs::metadata("/proc/self/ns/uts").at(Step::Hostname, "/proc/self/ns/uts")?;
     let own_name = uts.ino() != uts_namespace;
 
-    mounts::separate(mount_namespace)?;
-    let trees = match sources {
-        Some(paths) => mounts::copy_held(&paths, trees)?,
-        None => trees,
+    let bare = plan.is_bare();
+    let mut rules = landlock::Rules::default();
+    let canary_root = if bare {
+        rules.of_trees(&plan, trees)?;
+        stdio
+            .pop()
+            .ok_or("none came")
+            .at(Step::ReceiveTrees, "canaries")?
+    } else {
+        mounts::separate(mount_namespace)?;
+        let trees = match sources {
+            Some(paths) => mounts::copy_held(&paths, trees)?,
+            None => trees,
+        };
+        let device = match steps.has(Step::Mounts) {
+            true => mounts::build(&plan.mounts, trees, identity, &plan.program.cwd)?,
+            false => 0,
+        };
+        steps.take(Step::RootFlags, mounts::seal)?;
+        let canary_root = mounts::detached()?;
+        mounts::pivot(device, steps)?;
+        canary_root
     };
-    let device = match steps.has(Step::Mounts) {
-        true => mounts::build(&plan.mounts, trees, identity, &plan.program.cwd)?,
-        false => 0,
-    };
-    steps.take(Step::RootFlags, mounts::seal)?;
-    let canary_root = mounts::detached()?;
-    mounts::pivot(device, steps)?;
     steps.take(Step::Hostname, || {
         if !own_name {
             return Ok(());
@@ -61,25 +71,29 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     })?;
     // Opened while everything can still be opened: what they read later is the state of that moment.
     let readings = Readings::open().at(Step::Report, "/proc/self")?;
-    let rules = landlock::open(if steps.has(Step::OpenRules) {
-        &plan.landlock
-    } else {
-        &[]
-    })?;
+    match steps.has(Step::OpenRules) {
+        true => rules.open(&plan.landlock)?,
+        false => rules = landlock::Rules::default(),
+    }
     let filter = crate::seccomp::filter(&plan.seccomp.sets).at(Step::Seccomp, "find")?;
     if filter.hash() != plan.seccomp.program {
         return Err("not the program that the plan names").at(Step::Seccomp, "find");
     }
-    let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "tmpfs")?;
+    let mut canaries = Canaries::plant(canary_root).at(Step::CanariesBefore, "canaries")?;
+    if bare {
+        canaries
+            .open_to_all()
+            .at(Step::CanariesBefore, "canaries")?;
+    }
 
-    privileges::drop_all(identity, plan.namespaces.contains(&Namespace::User), steps)?;
+    privileges::drop_all(identity, &plan, steps)?;
     if steps.has(Step::CanariesBefore) {
         canaries.before();
     }
     steps.take(Step::NoNewPrivs, || {
         rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
     })?;
-    let reaper = run::Reaper::new()?;
+    let reaper = run::Reaper::new(bare)?;
     landlock::restrict(rules, landlock_abi, steps)?;
     canaries.after_landlock();
     steps.take(Step::Seccomp, || {
@@ -91,7 +105,8 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         .iter()
         .chain(&stdio)
         .map(AsFd::as_fd)
-        .chain([wire.as_fd(), reaper.as_fd()])
+        .chain([wire.as_fd()])
+        .chain(reaper.descriptors())
         .collect();
     let inside = readings.read(tried, &plan, filter, &known);
     let inside = inside.at(Step::Report, "/proc/self")?;
@@ -113,8 +128,9 @@ fn receive_all(wire: &Wire) -> Result<Inputs, StageError> {
     let (ToStage::Inner(inner), stdio) = message else {
         return Err("another message came first").at(step, "standard input");
     };
-    if stdio.len() != 3 {
-        return Err(format!("{} came, not 3", stdio.len())).at(step, "standard descriptors");
+    let expected = 3 + usize::from(inner.plan.is_bare());
+    if stdio.len() != expected {
+        return Err(format!("{} came, not {expected}", stdio.len())).at(step, "descriptors");
     }
     let mut trees = Vec::new();
     while trees.len() < inner.trees {

@@ -1,13 +1,13 @@
 //! Giving up privileges: capability sets, ids, dumpability, the parent-death signal.
 
-use caps::CapSet;
+use caps::{CapSet, Capability};
 use nix::unistd::{Gid, Uid};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::CapabilitiesSecureBits as SecureBits;
 
 use super::{At, StageError, Steps};
 use crate::message::Step;
-use crate::plan::Identity;
+use crate::plan::{Identity, Namespace, Plan};
 
 /// The secure bits of every sandbox: uid 0 means nothing, no capability survives a change of ids or is raised again,
 /// and none of that can be undone (capabilities(7)).
@@ -18,15 +18,14 @@ pub(crate) const SECURE_BITS: SecureBits = SecureBits::NO_ROOT
     .union(SecureBits::NO_CAP_AMBIENT_RAISE)
     .union(SecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
 
-pub(super) fn drop_all(
-    identity: Identity,
-    own_user_namespace: bool,
-    steps: Steps,
-) -> Result<(), StageError> {
-    steps.take(Step::Bounding, bounding)?;
+pub(super) fn drop_all(identity: Identity, plan: &Plan, steps: Steps) -> Result<(), StageError> {
+    let bare = plan.is_bare();
+    steps.take(Step::Bounding, || bounding(bare))?;
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
-    // A user namespace without privileges has setgroups denied; the groups stay, and `uid` is a gap there.
-    if !own_user_namespace {
+    // A user namespace without privileges has setgroups denied, and so has a plain user; the groups stay, and `uid` is a gap
+    // there.
+    let denied = plan.namespaces.contains(&Namespace::User) || (bare && !changes_ids());
+    if !denied {
         steps.take(Step::Groups, || {
             nix::unistd::setgroups(&[]).at(Step::Groups, "setgroups")
         })?;
@@ -50,15 +49,35 @@ pub(super) fn drop_all(
         false => DumpableBehavior::Dumpable,
     };
     rustix::process::set_dumpable_behavior(dumpable).at(Step::Dumpable, "prctl")?;
+    // A bare stage ends what it started before it ends itself: the kernel does not do it for it.
+    if bare {
+        return Ok(());
+    }
     steps.take(Step::ParentDeath, || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .at(Step::ParentDeath, "prctl")
     })
 }
 
-fn bounding() -> Result<(), StageError> {
+/// Whether this process may take other ids than its own, and give up what lets it do so.
+pub(crate) fn changes_ids() -> bool {
+    [
+        Capability::CAP_SETUID,
+        Capability::CAP_SETGID,
+        Capability::CAP_SETPCAP,
+    ]
+    .into_iter()
+    .all(|one| caps::has_cap(None, CapSet::Effective, one).unwrap_or(false))
+}
+
+/// A plain user may not empty the bounding set. That is tolerated in a bare sandbox: with no new privileges nothing comes out
+/// of it, and the measurement looks at both.
+fn bounding(bare: bool) -> Result<(), StageError> {
     let step = Step::Bounding;
     caps::clear(None, CapSet::Ambient).at(step, "ambient set")?;
+    if bare && !changes_ids() {
+        return Ok(());
+    }
     rustix::thread::set_capabilities_secure_bits(SECURE_BITS).at(step, "secure bits")?;
     caps::clear(None, CapSet::Bounding).at(step, "bounding set")
 }

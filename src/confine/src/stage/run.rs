@@ -1,6 +1,8 @@
 //! The last part of the inner half: waits for the word, starts the program as pid 2, reaps everything, passes the
 //! program's status on. Ends, and with it everything inside, when the launcher's socket closes.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -22,18 +24,28 @@ use crate::plan::Program;
 /// Tells by a descriptor that a child has ended.
 pub(super) struct Reaper {
     signals: SignalFd,
+    /// The list of this process's children, where it is not pid 1 of a namespace.
+    children: Option<File>,
 }
 
 impl Reaper {
     /// Blocks SIGCHLD and opens a descriptor for it. The program gets a clean mask: the standard library empties
     /// it before exec.
-    pub(super) fn new() -> Result<Self, StageError> {
+    ///
+    /// In a `bare` sandbox it makes itself the parent of whatever loses its own, so that everything the program starts is
+    /// among its children sooner or later (PR_SET_CHILD_SUBREAPER(2const)).
+    pub(super) fn new(bare: bool) -> Result<Self, StageError> {
         let step = Step::Start;
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         mask.thread_block().at(step, "block SIGCHLD")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let children = match bare {
+            true => Some(adopt()?),
+            false => None,
+        };
         Ok(Self {
+            children,
             signals: SignalFd::with_flags(&mask, flags).at(step, "signalfd")?,
         })
     }
@@ -60,10 +72,26 @@ impl Reaper {
     }
 }
 
+impl Reaper {
+    /// What it holds open.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let children = self.children.as_ref().map(AsFd::as_fd);
+        [self.signals.as_fd()].into_iter().chain(children)
+    }
+}
+
 impl AsFd for Reaper {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
+}
+
+/// Becomes the reaper of all descendants, and opens the list of children while it still can be opened.
+fn adopt() -> Result<File, StageError> {
+    let step = Step::Start;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).at(step, "subreaper")?;
+    let path = "/proc/thread-self/children";
+    File::open(path).at(step, path)
 }
 
 /// Waits for `Start`, starts the program and stays until it has ended.
@@ -89,8 +117,9 @@ pub(super) fn wait_and_start(
         }
     };
     send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
-    let exit = stay(wire, &reaper, child)?;
+    let exit = stay(wire, &reaper, child);
     empty(&reaper);
+    let exit = exit?;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).at(step, "getrusage")?;
     let cpu = usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds();
     let ended = FromStage::Ended {
@@ -157,10 +186,15 @@ fn stay(wire: &Wire, reaper: &Reaper, program: Pid) -> Result<ExitStatus, StageE
 /// Kills and reaps whatever the program left behind.
 fn empty(reaper: &Reaper) {
     loop {
-        // Only as pid 1 does -1 mean the sandbox; anywhere else it would mean the host.
-        if nix::unistd::getpid() == Pid::from_raw(1) {
-            // ESRCH says that nobody is left.
-            let _: nix::Result<()> = nix::sys::signal::kill(Pid::from_raw(-1), Signal::SIGKILL);
+        match &reaper.children {
+            // What a child has started is a child of this process once that one is dead.
+            Some(list) => kill_each(list),
+            // Only as pid 1 does -1 mean the sandbox; anywhere else it would mean the host.
+            None if nix::unistd::getpid() == Pid::from_raw(1) => {
+                // ESRCH says that nobody is left.
+                let _: nix::Result<()> = nix::sys::signal::kill(Pid::from_raw(-1), Signal::SIGKILL);
+            }
+            None => {}
         }
         match waitpid(None, None) {
             Ok(_) | Err(Errno::EINTR) => {}
@@ -168,4 +202,19 @@ fn empty(reaper: &Reaper) {
         }
     }
     while let Ok(Some(_)) = reaper.signals.read_signal() {}
+}
+
+/// Kills every child that the list names. It is not reaped before this process does so, so its number is nobody else's.
+fn kill_each(mut list: &File) {
+    let mut text = String::new();
+    // A list that cannot be read names nobody; the launcher kills from outside what is left.
+    let _ = list
+        .seek(SeekFrom::Start(0))
+        .and_then(|_| list.read_to_string(&mut text));
+    for pid in text
+        .split_ascii_whitespace()
+        .filter_map(|word| word.parse().ok())
+    {
+        let _: nix::Result<()> = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
 }

@@ -149,6 +149,13 @@ pub(super) struct Setting {
     privilege: Privilege,
 }
 
+/// Where the binaries of boxmaker are.
+fn binaries() -> Result<PathBuf, SettingError> {
+    let mut own = std::env::current_exe().map_err(failed("find", Path::new("boxmaker")))?;
+    own.pop();
+    Ok(own)
+}
+
 impl Setting {
     /// Builds or refreshes everything below `state`; the home and its log stay as they are.
     pub(super) fn build(state: &Path) -> Result<Self, SettingError> {
@@ -162,7 +169,7 @@ impl Setting {
             }
             make(directory)?;
         }
-        let privilege = Privilege::of_this_process()?;
+        let privilege = Privilege::of_this_process(&binaries()?.join("boxmaker-stage"))?;
         let usual = Config::default().uid_range;
         let mut setting = Self {
             paths: Paths {
@@ -190,14 +197,13 @@ impl Setting {
     /// Finds out what this host can enforce, by a sandbox without and one with the files. With cgroup v2 this process takes
     /// the leaf in which the supervisor, its child, is then at home.
     fn measure(&mut self) -> Result<(), SettingError> {
-        let own = std::env::current_exe().map_err(failed("find", Path::new("boxmaker")))?;
-        let binaries = own.parent().unwrap_or(Path::new("/"));
+        let binaries = binaries()?;
         let gaps = |tree| -> Result<Vec<Gap>, DoctorError> {
             let config = Config {
                 uid_range: self.uids,
                 ..Config::default()
             };
-            Ok(doctor::measure(binaries, config, tree)?.gaps)
+            Ok(doctor::measure(&binaries, config, tree)?.gaps)
         };
         let of_all = gaps(None)?;
         let mut of_files = gaps(Some(&self.files))?;
@@ -211,7 +217,7 @@ impl Setting {
         match self.privilege {
             Privilege::Root => &self.gaps,
             // A plain user's grants accept partial confinement instead.
-            Privilege::UserNamespace => &[],
+            Privilege::UserNamespace | Privilege::Bare => &[],
         }
     }
 
@@ -283,7 +289,8 @@ impl Setting {
     fn owner(&self) -> u32 {
         match self.privilege {
             Privilege::Root => OWNER,
-            Privilege::UserNamespace => rustix::process::geteuid().as_raw(),
+            Privilege::Bare if rustix::process::geteuid().is_root() => OWNER,
+            Privilege::UserNamespace | Privilege::Bare => rustix::process::geteuid().as_raw(),
         }
     }
 
@@ -302,6 +309,11 @@ impl Setting {
         if self.privilege == Privilege::UserNamespace {
             text.push_str(
                 "\n  level    partial: without root every sandbox has your uid; as root it is full",
+            );
+        }
+        if self.privilege == Privilege::Bare {
+            text.push_str(
+                "\n  level    partial: no namespace can be made here; `boxmaker doctor` says what helps",
             );
         }
         for gap in self

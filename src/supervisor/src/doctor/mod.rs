@@ -174,7 +174,7 @@ struct Examiner {
 
 impl Examiner {
     fn new(binaries: &Path, config: Config) -> Result<Self, DoctorError> {
-        let privilege = Privilege::of_this_process()?;
+        let privilege = Privilege::of_this_process(&binaries.join("boxmaker-stage"))?;
         let launcher = Launcher::new(LauncherOptions {
             stage: binaries.join("boxmaker-stage"),
             uid_range: config.uid_range,
@@ -182,6 +182,7 @@ impl Examiner {
             name: format!("doctor-{}", std::process::id()),
             waive: config.waive,
             pool: PoolSizes::default(),
+            canaries: std::env::temp_dir(),
         })?;
         Ok(Self {
             launcher,

@@ -19,6 +19,10 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
         (_, true) => "root without all its capabilities",
         (_, false) => "a plain user",
     };
+    let namespaces = match advisor.privilege {
+        Privilege::Bare => ", no namespaces",
+        _ => "",
+    };
     let place = match advisor.around.warden {
         Warden::Nobody => "",
         Warden::Unit => " in a unit",
@@ -35,7 +39,7 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
     };
     let mut text = folded(
         &format!("Linux {},", diagnosis.kernel),
-        &format!("as {who}{place}, {landlock}"),
+        &format!("as {who}{place}{namespaces}, {landlock}"),
     );
     for finding in &diagnosis.profiles {
         text.push_str(&format!("\nprofile {}\n", finding.of));
@@ -158,6 +162,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
         "privilege": match diagnosis.advisor.privilege {
             Privilege::Root => "root",
             Privilege::UserNamespace => "user",
+            Privilege::Bare => "bare",
         },
         "place": match diagnosis.advisor.around.warden {
             Warden::Nobody => None,

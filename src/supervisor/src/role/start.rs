@@ -99,7 +99,7 @@ pub(super) fn start(
 fn required(core: &Core) -> Level {
     match core.loaded.privilege {
         Privilege::Root => Level::Full,
-        Privilege::UserNamespace => Level::Partial,
+        Privilege::UserNamespace | Privilege::Bare => Level::Partial,
     }
 }
 

@@ -1,0 +1,94 @@
+//! Whether a plain user's sandbox can be built on this host. Sysctls, security modules and the filter of a container all
+//! have a say in that, and none can be asked: so one is built, up to its measurement.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use proto::config::CgroupChoice;
+use proto::{Hash32, Level};
+use rustix::fs::{Mode, OFlags};
+
+use super::{IdentityChoice, Launcher, LauncherOptions, PoolSizes, StageStdio};
+use crate::plan::{Limits, Mount, Namespace, Plan, Program, Seccomp};
+
+/// The set of calls that every profile has.
+const SETS: [&str; 1] = ["base"];
+
+/// Whether `stage` can build an empty sandbox in a user namespace, with every kind of mount and every namespace.
+pub(crate) fn user_namespaces_work(stage: &Path) -> bool {
+    built(stage).is_some()
+}
+
+fn built(stage: &Path) -> Option<()> {
+    let launcher = Launcher::new(LauncherOptions {
+        stage: stage.to_owned(),
+        // Not used: without privileges there is one uid.
+        uid_range: (0, 0),
+        cgroup: CgroupChoice::None,
+        name: "trial".to_owned(),
+        waive: Vec::new(),
+        pool: PoolSizes::default(),
+        canaries: std::env::temp_dir(),
+    })
+    .ok()?;
+    let nothing = || -> Option<OwnedFd> {
+        rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()
+    };
+    let stdio = StageStdio {
+        stdin: nothing()?,
+        stdout: nothing()?,
+        stderr: nothing()?,
+    };
+    let prepared = launcher.prepare(plan()?, Vec::new(), stdio, IdentityChoice::Fresh);
+    prepared.ok().map(drop)
+}
+
+fn plan() -> Option<Plan> {
+    let sets = SETS.map(str::to_owned).to_vec();
+    let filter = crate::seccomp::filter(&sets).ok()?;
+    Some(Plan {
+        profile: "trial".to_owned(),
+        namespaces: vec![
+            Namespace::User,
+            Namespace::Mount,
+            Namespace::Pid,
+            Namespace::Net,
+            Namespace::Ipc,
+            Namespace::Uts,
+            Namespace::Cgroup,
+        ],
+        hostname: "trial".to_owned(),
+        mounts: vec![
+            Mount::View {
+                path: "/usr".to_owned(),
+                directory: true,
+            },
+            Mount::Proc,
+            Mount::Devices,
+            Mount::Scratch {
+                bytes: 1 << 16,
+                inodes: 16,
+            },
+        ],
+        landlock: Vec::new(),
+        seccomp: Seccomp {
+            sets,
+            program: filter.hash(),
+        },
+        limits: Limits {
+            memory: 1 << 26,
+            pids: 8,
+            cpu: 100,
+            files: 64,
+            wall_ms: 1000,
+        },
+        program: Program {
+            argv: vec!["/usr/bin/true".to_owned()],
+            env: BTreeMap::new(),
+            cwd: "/".to_owned(),
+            input: Hash32::ZERO,
+        },
+        required: Level::Partial,
+    })
+}
