@@ -16,9 +16,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/seccomp");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no OUT_DIR")?);
 
-    // Two expressions: the names of all sets, and a filter for each way to join some of them.
+    // Three expressions: the names of all sets, every way to narrow them, and a filter for each way to join some of them
+    // and to narrow what comes of it.
     let names = compiler::names();
     fs::write(out.join("names.rs"), format!("&{names:?}"))?;
+    let narrowed = compiler::narrowed().map(|names| format!("&{names:?}"));
+    fs::write(
+        out.join("narrowed.rs"),
+        format!("&[{}]", narrowed.join(", ")),
+    )?;
     let mut filters = String::from("[\n");
     for (sets, program) in compiler::compile_all()? {
         write!(filters, "Filter::new(&{sets:?}, &[")?;

@@ -40,9 +40,20 @@ pub const ENOSYS: u16 = instruction::ENOSYS;
 /// Every name that a profile's `seccomp` may hold.
 const NAMES: &[&str] = include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
-/// The filter of each way to join the sets; their number is `2^NAMES - 1`.
-static FILTERS: [Filter; (1 << NAMES.len()) - 1] =
+/// Every way to narrow them where a sandbox has no namespaces, by the names of the sets that do.
+const NARROWED: &[&[&str]] = include!(concat!(env!("OUT_DIR"), "/narrowed.rs"));
+
+/// The filter of each way to join the sets and to narrow what comes of it; there are `2^NAMES - 1` ways to join them.
+static FILTERS: [Filter; ((1 << NAMES.len()) - 1) * NARROWED.len()] =
     include!(concat!(env!("OUT_DIR"), "/filters.rs"));
+
+/// What closes, besides, the calls that no namespace and no rule of Landlock holds back. No profile names it.
+pub(crate) const BARE: &str = "bare";
+/// What closes, with [`BARE`], changing the mode of what is held open.
+pub(crate) const BARE_FIXED: &str = "bare-fixed";
+/// What closes, with [`BARE`], what a Landlock before ABI 6 leaves open. The stage, which has to send signals, does
+/// without it.
+pub(crate) const BARE_OLD: &str = "bare-old";
 
 /// What a filter does to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +69,7 @@ pub enum Verdict {
 /// Why there is no filter.
 #[derive(Debug, thiserror::Error)]
 pub enum SeccompError {
-    /// An empty list of sets; nothing could run under it.
+    /// No set that allows anything; nothing could run under it.
     #[error("no system call set is named")]
     NoSet,
     /// A name that is not one of [`names`].
@@ -76,21 +87,19 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The filter of the sets of these names together, in any order, with what is always closed. Costs nothing but the
-/// search for it.
+/// search for it. Besides what a profile may name there are the sets that narrow it where a sandbox has no namespaces.
 ///
 /// # Errors
 /// [`SeccompError::NoSet`] and [`SeccompError::UnknownSet`].
 pub fn filter(sets: &[String]) -> Result<&'static Filter, SeccompError> {
-    if let Some(unknown) = sets.iter().find(|set| !NAMES.contains(&set.as_str())) {
+    let known = || NAMES.iter().chain(NARROWED.iter().copied().flatten());
+    if let Some(unknown) = sets.iter().find(|set| !known().any(|name| name == set)) {
         return Err(SeccompError::UnknownSet(unknown.clone()));
     }
     let named = |name: &str| sets.iter().any(|set| set == name);
     FILTERS
         .iter()
-        .find(|filter| {
-            let holds = |name: &&str| named(name) == filter.sets.contains(name);
-            NAMES.iter().all(holds)
-        })
+        .find(|filter| known().all(|name| named(name) == filter.sets.contains(name)))
         .ok_or(SeccompError::NoSet)
 }
 

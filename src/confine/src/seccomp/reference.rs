@@ -13,9 +13,12 @@ use super::instruction::{
 use super::interpret::{self, Call};
 
 const CLOSED: &str = include_str!("closed.json");
-const SETS: [(&str, &str); 2] = [
+const SETS: [(&str, &str); 5] = [
     ("base", include_str!("base.json")),
     ("serve", include_str!("serve.json")),
+    ("bare", include_str!("bare.json")),
+    ("bare-fixed", include_str!("bare-fixed.json")),
+    ("bare-old", include_str!("bare-old.json")),
 ];
 
 /// The programs in the order in which they would be installed: x32 calls kill; what the sets allow passes, the rest is
@@ -129,9 +132,14 @@ fn rules(texts: &[&str], key: &str) -> Vec<Value> {
 
 /// Conditions that must all hold, in seccompiler's words.
 fn conditions(all: &Value) -> Value {
-    let all =
-        list(all).iter().flat_map(|condition| {
-            [("is", "eq"), ("is_not", "ne"), ("has", "masked_eq")].map(|(word, op)| {
+    let all = list(all).iter().flat_map(|condition| {
+        [
+            ("is", "eq"),
+            ("is_not", "ne"),
+            ("has", "masked_eq"),
+            ("lacks", "masked_eq"),
+        ]
+        .map(|(word, op)| {
             let text = condition.get(word)?.as_str()?;
             let (radix, digits) = match text.split_at_checked(2)? {
                 ("0x", digits) => (16, digits),
@@ -139,10 +147,15 @@ fn conditions(all: &Value) -> Value {
                 _ => return None,
             };
             let bits = u32::from_str_radix(digits, radix).ok()?;
-            let op = if op == "masked_eq" { json!({ op: bits }) } else { json!(op) };
-            Some(json!({ "index": condition["argument"], "type": "dword", "op": op, "val": bits }))
+            let op = if op == "masked_eq" {
+                json!({ op: bits })
+            } else {
+                json!(op)
+            };
+            let value = if word == "lacks" { 0 } else { bits };
+            Some(json!({ "index": condition["argument"], "type": "dword", "op": op, "val": value }))
         })
-        });
+    });
     all.flatten().collect()
 }
 

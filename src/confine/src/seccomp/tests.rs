@@ -1,3 +1,4 @@
+mod bare;
 mod closed;
 mod equal;
 mod kernel;

@@ -44,23 +44,31 @@ pub(super) fn names() -> Vec<&'static str> {
     sets::SETS.iter().map(|(name, _)| *name).collect()
 }
 
+/// Every way to narrow them, by the names of the sets that do.
+pub(super) fn narrowed() -> [&'static [&'static str]; 5] {
+    sets::NARROWED
+}
+
 /// Every call that a set may name, with its number.
 #[cfg(test)]
 pub(super) fn known_calls() -> BTreeMap<&'static str, u32> {
     numbers::read()
 }
 
-/// The program of each way to join sets, with what is always closed.
+/// The program of each way to join sets and to narrow what comes of it, with what is always closed.
 ///
 /// # Errors
 /// [`CompileError`], each a mistake in the sets.
 pub(super) fn compile_all() -> Result<Vec<Compiled>, CompileError> {
     let names = names();
-    (1..1_usize << names.len())
-        .map(|choice| {
-            let chosen = names.iter().enumerate();
-            let chosen = chosen.filter(|(at, _)| choice & (1 << at) != 0);
-            let sets: Vec<_> = chosen.map(|(_, name)| *name).collect();
+    let joined = (1..1_usize << names.len()).map(|choice| {
+        let chosen = names.iter().enumerate();
+        let chosen = chosen.filter(|(at, _)| choice & (1 << at) != 0);
+        chosen.map(|(_, name)| *name).collect::<Vec<_>>()
+    });
+    joined
+        .flat_map(|sets| narrowed().map(|more| [&sets, more].concat()))
+        .map(|sets| {
             let program = compile(&Joined::read(&sets)?)?;
             match program.len() {
                 length if length > MOST => Err(CompileError::TooLong(sets, length)),

@@ -17,6 +17,22 @@ pub(super) const SETS: [(&str, &str); 2] = [
     ("serve", include_str!("../serve.json")),
 ];
 
+/// What narrows the sets of a profile where a sandbox has no namespaces; no profile names one.
+pub(super) const NARROWING: [(&str, &str); 3] = [
+    ("bare", include_str!("../bare.json")),
+    ("bare-fixed", include_str!("../bare-fixed.json")),
+    ("bare-old", include_str!("../bare-old.json")),
+];
+
+/// The ways to narrow what sets allow: not at all, or as much as it takes.
+pub(super) const NARROWED: [&[&str]; 5] = [
+    &[],
+    &["bare"],
+    &["bare", "bare-fixed"],
+    &["bare", "bare-old"],
+    &["bare", "bare-fixed", "bare-old"],
+];
+
 /// One file of sets.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +71,8 @@ struct Condition {
     is_not: Option<Bits>,
     /// All these bits are set.
     has: Option<Bits>,
+    /// None of these bits is set.
+    lacks: Option<Bits>,
     /// What the number means.
     #[serde(rename = "comment")]
     _comment: String,
@@ -99,7 +117,8 @@ impl Joined {
     pub(super) fn read(names: &[&str]) -> Result<Self, CompileError> {
         let mut joined = Self::default();
         joined.add(CLOSED)?;
-        for set in SETS.iter().filter(|(name, _)| names.contains(name)) {
+        let known = SETS.iter().chain(&NARROWING);
+        for set in known.filter(|(name, _)| names.contains(name)) {
             joined.add(*set)?;
         }
         Ok(joined)
@@ -185,6 +204,7 @@ impl Condition {
             let bits = (0..32).map(|bit| 1 << bit).filter(|bit| mask & bit != 0);
             found.extend(bits.map(|bit| (atom(Test::AnyBit(bit)), true)));
         }
+        found.extend(self.lacks.map(|bits| (atom(Test::AnyBit(bits.0)), false)));
         found
     }
 }
@@ -195,12 +215,17 @@ mod tests {
 
     #[test]
     fn every_condition_compares_exactly_once_and_says_what_it_means() {
-        for (name, text) in SETS.iter().chain([&CLOSED]) {
+        for (name, text) in SETS.iter().chain(&NARROWING).chain([&CLOSED]) {
             let set: Set = serde_json::from_str(text).unwrap();
             for group in set.allow.iter().chain(&set.refuse) {
                 assert!(!group.calls.is_empty(), "{name}: {group:?}");
                 for condition in group.when.iter().flatten().flatten() {
-                    let ways = [condition.is, condition.is_not, condition.has];
+                    let ways = [
+                        condition.is,
+                        condition.is_not,
+                        condition.has,
+                        condition.lacks,
+                    ];
                     assert_eq!(ways.iter().flatten().count(), 1, "{name}: {condition:?}");
                     assert!(!condition.atoms().is_empty(), "{name}: {condition:?}");
                     assert!(condition.argument < 6, "{name}: {condition:?}");
@@ -219,6 +244,14 @@ mod tests {
         for (call, when) in &joined.refuse {
             let allowed = joined.allow.contains_key(call);
             assert_eq!(when.is_some(), allowed, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_narrows_allows_nothing() {
+        for (name, text) in NARROWING {
+            let set: Set = serde_json::from_str(text).unwrap();
+            assert!(set.allow.is_empty() && !set.refuse.is_empty(), "{name}");
         }
     }
 
