@@ -62,10 +62,18 @@ fn options(stage: &Path, name: &str) -> LauncherOptions {
 }
 
 /// Makes of a plan one that needs no namespaces, as derived plans are where none can be made.
+///
+/// # Panics
+/// The sets that narrow the filter are not there.
 pub fn make_bare(plan: &mut Plan) {
     plan.namespaces.clear();
     plan.mounts
         .retain(|mount| matches!(mount, Mount::Tree { .. }));
+    plan.seccomp
+        .sets
+        .extend(["bare", "bare-fixed"].map(str::to_owned));
+    let filter = confine::seccomp::filter(&plan.seccomp.sets).unwrap();
+    plan.seccomp.program = filter.hash();
     plan.landlock
         .retain(|rule| !matches!(rule.path.as_str(), "/proc" | "/tmp"));
 }

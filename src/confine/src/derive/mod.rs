@@ -4,6 +4,7 @@
 //! The root is built in this order, because later mounts lie on top of earlier ones: links and views, `/proc`, `/dev`,
 //! `/tmp`, the granted trees, and last the programs that lie in a tree or in `/tmp`.
 
+mod bare;
 mod root;
 
 use std::collections::BTreeSet;
@@ -86,6 +87,18 @@ pub enum TreeProblem {
     /// Something that is not a directory cannot hold another tree.
     #[error("it lies in {0}, which is a file")]
     InFile(String),
+    /// Without a mount of its own it would get the access of a tree around it as well.
+    #[error(
+        "it lies in {0}, which may do more: without a mount namespace it could do the same; grant directories that do not \
+         lie in one another"
+    )]
+    Inner(String),
+    /// Without a mount of its own a program could be changed.
+    #[error(
+        "it may be written and holds {0}, which has to be executed: without a mount namespace that could be changed; grant \
+         a smaller directory"
+    )]
+    Program(String),
     /// It was to be read in a tree that holds it, and no tree does.
     #[error("it lies in no granted directory of the plan")]
     InNone,
@@ -113,16 +126,22 @@ pub fn derive(
     }
     check_program(&program, host)?;
     let root = Root::build(profile, trees, host)?;
-    let sets = &profile.seccomp;
-    let filter = seccomp::filter(sets).map_err(|source| DeriveError::Seccomp {
+    let bare = host.privilege == Privilege::Bare;
+    let sets = match bare {
+        true => {
+            bare::check(&root).map_err(|(path, error)| DeriveError::Tree { path, error })?;
+            bare::sets(&profile.seccomp, &root)
+        }
+        false => profile.seccomp.clone(),
+    };
+    let filter = seccomp::filter(&sets).map_err(|source| DeriveError::Seccomp {
         profile: profile.name.clone(),
         source,
     })?;
-    let bare = host.privilege == Privilege::Bare;
     let landlock = rules(&root, bare);
     let mut mounts = root.into_mounts(&profile.limits);
     if bare {
-        mounts.retain(|mount| matches!(mount, Mount::Tree { .. }));
+        mounts = bare::mounts(mounts);
     }
     Ok(Plan {
         profile: profile.name.clone(),
@@ -131,7 +150,7 @@ pub fn derive(
         landlock,
         mounts,
         seccomp: Seccomp {
-            sets: sets.clone(),
+            sets,
             program: filter.hash(),
         },
         limits: Limits {

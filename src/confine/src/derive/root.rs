@@ -169,6 +169,11 @@ impl<'a> Root<'a> {
         self.executed.iter().copied()
     }
 
+    /// The programs that no view holds, and so lie wherever they lie.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().copied()
+    }
+
     /// The trees with their accesses.
     pub(super) fn trees(&self) -> impl Iterator<Item = (&str, Access)> {
         self.trees.iter().map(|tree| (tree.path, tree.access))

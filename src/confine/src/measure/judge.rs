@@ -67,7 +67,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
         .map(|gap| gap.layer)
         .filter(|layer| evidence.waive.contains(layer));
     Confinement {
-        level: level(&gaps),
+        level: level(&gaps, evidence.plan.is_bare()),
         asserted,
         waived: waived.collect(),
         landlock_abi: evidence.landlock_abi,
@@ -78,10 +78,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
 }
 
 /// The level that the gaps leave (architecture.md section 4.1): without held privileges, calls or files nothing is
-/// left to rely on.
-fn level(gaps: &[Gap]) -> Level {
+/// left to rely on. In a bare sandbox that goes for all of Landlock with its scopes: below ABI 6 the user's other processes
+/// could be signalled, and below 3 the user's other files emptied.
+fn level(gaps: &[Gap], bare: bool) -> Level {
     let missing = |layer| gaps.iter().any(|gap| gap.layer == layer);
-    let files = missing(Layer::LandlockFs) && missing(Layer::Mount);
+    let files = missing(Layer::LandlockFs) && missing(Layer::Mount)
+        || bare && missing(Layer::LandlockScope);
     if missing(Layer::Caps) || missing(Layer::Nnp) || missing(Layer::Seccomp) || files {
         Level::None
     } else if gaps.is_empty() {

@@ -51,9 +51,6 @@ static FILTERS: [Filter; ((1 << NAMES.len()) - 1) * NARROWED.len()] =
 pub(crate) const BARE: &str = "bare";
 /// What closes, with [`BARE`], changing the mode of what is held open.
 pub(crate) const BARE_FIXED: &str = "bare-fixed";
-/// What closes, with [`BARE`], what a Landlock before ABI 6 leaves open. The stage, which has to send signals, does
-/// without it.
-pub(crate) const BARE_OLD: &str = "bare-old";
 
 /// What a filter does to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
