@@ -294,6 +294,6 @@ fn the_hash_of_a_plan_does_not_change_by_itself() {
     plan.seccomp.program = Hash32::ZERO;
     assert_eq!(
         plan.hash().unwrap().to_string(),
-        "b098525824653bb660d5688cd608b84cab4f25f6078a3ce0956b4721e12c4fe1"
+        "a196dfd1a22b3611682ae8014d06a6d3deb7ad07e2a54a1832ae0ea54ae0c3ff"
     );
 }

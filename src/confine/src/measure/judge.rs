@@ -5,7 +5,7 @@ use proto::{Asserted, Confinement, Gap, Hash32, Layer, Level};
 
 use super::canary::UNPROVABLE;
 use super::status::{CAPABILITY_LINES, Status};
-use super::{Inside, SeenMount};
+use super::{Inside, SeenMount, Tried};
 use crate::plan::{Identity, Mount, Namespace, Plan};
 use crate::stage::{DEVICES, SECURE_BITS};
 
@@ -39,6 +39,17 @@ pub struct Evidence<'a> {
 /// What is taken from the kernel's word in a bare sandbox.
 const BARE: &[(Layer, &str)] = &[(Layer::Caps, "the bounding set, by no_new_privs")];
 
+/// The act that a container refuses everywhere but in a file system of the sandbox's own.
+const DEVICE: (Layer, &str) = (Layer::LandlockFs, "make_char");
+
+/// Whether the act was refused already before there was a layer, so that nothing can be proven by it.
+fn refused_before(tried: &Tried, plan: &Plan) -> bool {
+    let before = nix::errno::Errno::from_raw(tried.before);
+    plan.is_bare()
+        && (tried.layer, tried.what.as_str()) == DEVICE
+        && before == nix::errno::Errno::EPERM
+}
+
 /// Builds the outcome of a launch from the evidence.
 #[must_use]
 pub fn judge(evidence: &Evidence<'_>) -> Confinement {
@@ -53,9 +64,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
             }),
         }
     }
+    let mut all = evidence.inside.tried.iter();
+    let device = all.any(|tried| refused_before(tried, evidence.plan));
     let asserted = UNPROVABLE
         .iter()
         .chain(BARE.iter().filter(|_| evidence.plan.is_bare()))
+        .chain([&DEVICE].into_iter().filter(|_| device))
         .filter(|(layer, _)| layers.contains(layer))
         .map(|(layer, what)| Asserted {
             layer: *layer,
@@ -124,9 +138,9 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
         Layer::Nnp => require(inside.status.no_new_privs, || {
             "the bit is not set".to_owned()
         }),
-        Layer::Seccomp => seccomp(inside),
+        Layer::Seccomp => seccomp(evidence),
         Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
-            tried(layer, inside, evidence.landlock_abi)
+            tried(layer, evidence, evidence.landlock_abi)
         }
         Layer::Descriptors => require(inside.descriptors.is_empty(), || {
             format!(
@@ -219,27 +233,29 @@ fn capabilities(inside: &Inside, bare: bool) -> Result<(), String> {
     })
 }
 
-fn seccomp(inside: &Inside) -> Result<(), String> {
+fn seccomp(evidence: &Evidence<'_>) -> Result<(), String> {
+    let inside = evidence.inside;
     let mode = inside.status.seccomp;
     require(mode == 2, || format!("seccomp mode is {mode}, not 2"))?;
-    tried(Layer::Seccomp, inside, 0)?;
+    tried(Layer::Seccomp, evidence, 0)?;
     inside.foreign.clone().map_or(Ok(()), Err)
 }
 
 /// Every canary of the layer was refused by it.
-fn tried(layer: Layer, inside: &Inside, abi: u8) -> Result<(), String> {
+fn tried(layer: Layer, evidence: &Evidence<'_>, abi: u8) -> Result<(), String> {
     // A list of what would have been refused would say less.
     require(abi > 0 || layer == Layer::Seccomp, || {
         "there is no Landlock for this process".to_owned()
     })?;
-    let mut of_layer = inside
+    let mut of_layer = evidence
+        .inside
         .tried
         .iter()
         .filter(|tried| tried.layer == layer)
         .peekable();
     require(of_layer.peek().is_some(), || "nothing was tried".to_owned())?;
     let failed: Vec<String> = of_layer
-        .filter(|tried| !tried.proven)
+        .filter(|tried| !tried.proven && !refused_before(tried, evidence.plan))
         .map(|tried| {
             format!(
                 "{} ({} before, {} after)",

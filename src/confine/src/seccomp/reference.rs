@@ -13,7 +13,7 @@ use super::instruction::{
 use super::interpret::{self, Call};
 
 const CLOSED: &str = include_str!("closed.json");
-const SETS: [(&str, &str); 5] = [
+const SETS: [(&str, &str); 4] = [
     ("base", include_str!("base.json")),
     ("serve", include_str!("serve.json")),
     ("bare", include_str!("bare.json")),

@@ -66,6 +66,7 @@ impl Advisor {
             | Layer::Uts
             | Layer::CgroupNs
             | Layer::MountFlags => self.of_namespaces(),
+            Layer::ParentDeath if self.privilege == Privilege::Bare => self.of_namespaces(),
             Layer::Uid => self.of_uid(measured),
             Layer::Memory | Layer::Pids | Layer::Cpu => Some(self.of_limits()),
             Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
