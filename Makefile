@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernel machine bench gate audit binaries format clippy doc deny fuzz rules
+.PHONY: help demo test test-kernel machine bench bench-seccomp gate audit binaries format clippy doc deny fuzz rules
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
@@ -14,6 +14,7 @@ help:
 	@echo 'make test    run every test; as root also those that make sandboxes'
 	@echo 'make test-kernel   try cgroup v2 and older kernels, each under qemu'
 	@echo 'make bench   time launches and calls beside bubblewrap, as root; the figures also go to target/bench/'
+	@echo 'make bench-seccomp   time the system call filter beside the one that seccompiler makes'
 	@echo 'make gate    what every commit must pass, without tests'
 	@echo 'make audit   compare the dependencies with the RustSec advisories; needs the network'
 
@@ -46,6 +47,9 @@ machine:
 
 bench:
 	scripts/bench
+
+bench-seccomp:
+	$(CARGO) bench -p confine --bench seccomp
 
 gate: format clippy doc deny fuzz rules
 	@echo 'gate: passed'
