@@ -130,3 +130,119 @@ fn split<T>(loaded: Result<T, Vec<LoadError>>) -> (Option<T>, Vec<LoadError>) {
         Err(errors) => (None, errors),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const TOOL: &str = "description = \"x\"\nkind = \"stdio\"\ncommand = [\"/usr/bin/true\"]\nprofile = \"own\"\n\
+                        side_effect = false\narguments = { type = \"object\" }\n";
+
+    struct Directory(tempfile::TempDir);
+
+    impl Directory {
+        fn new() -> Self {
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+            let directory = tempfile::tempdir().unwrap();
+            for below in ["grants", "tools", "profiles"] {
+                fs::create_dir(directory.path().join(below)).unwrap();
+            }
+            Self(directory)
+        }
+
+        fn file(&self, name: &str, text: &str) {
+            fs::write(self.0.path().join(name), text).unwrap();
+        }
+
+        fn judged(&self) -> Judged {
+            Judged::of(self.0.path(), 1, Timestamp::from_millis(0))
+        }
+    }
+
+    fn told(judged: &Judged) -> Vec<String> {
+        let told = judged.mistakes.iter();
+        told.map(|mistake| format!("{}:{:?}", mistake.told.file, mistake.told.line))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_not_read_is_no_mistake_and_makes_none_of_what_names_it() {
+        let directory = Directory::new();
+        directory.file("tools/t.toml", TOOL);
+        directory.file(
+            "grants/g.toml",
+            "tool = \"t\"\nmode = \"auto\"\nmax_taint = \"private\"\n",
+        );
+        directory.file("profiles/own.toml", "extends = \"mine\"\n");
+        directory.file("profiles/mine.toml", "seccomp = [\"base\"]\n");
+        let judged = directory.judged();
+        assert!(judged.policy.is_some() && judged.profiles.is_some());
+        assert_eq!(told(&judged), [""; 0]);
+        // What names the missing one is right, what is wrong beside it is told, and nothing is loaded.
+        for (away, file) in [
+            ("tools/t.toml", "grants/x.toml"),
+            ("profiles/mine.toml", "tools/x.toml"),
+        ] {
+            let path = directory.0.path().join(away);
+            let kept = directory.0.path().join("kept");
+            fs::rename(&path, &kept).unwrap();
+            symlink("nowhere", &path).unwrap();
+            directory.file(file, "colour = 1\n");
+            let judged = directory.judged();
+            fs::rename(&kept, &path).unwrap();
+            fs::remove_file(directory.0.path().join(file)).unwrap();
+            assert_eq!(judged.unreadable.len(), 1, "{judged:?}");
+            assert!(judged.policy.is_none() && judged.profiles.is_none());
+            let files: BTreeSet<String> = judged
+                .mistakes
+                .iter()
+                .map(|one| one.told.file.clone())
+                .collect();
+            assert!(files.iter().eq([file]), "{files:?}");
+        }
+        assert_eq!(told(&directory.judged()), [""; 0]);
+    }
+
+    #[test]
+    fn an_open_file_is_not_loaded_although_all_were_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = Directory::new();
+        let grants = directory.0.path().join("grants");
+        fs::set_permissions(&grants, fs::Permissions::from_mode(0o777)).unwrap();
+        let judged = directory.judged();
+        assert!(judged.policy.is_none() && judged.profiles.is_none());
+        assert_eq!(judged.unreadable.len(), 1);
+        fs::set_permissions(&grants, fs::Permissions::from_mode(0o755)).unwrap();
+        let judged = directory.judged();
+        assert!(judged.policy.is_some() && judged.profiles.is_some());
+    }
+
+    #[test]
+    fn what_the_host_lacks_is_told_once_at_its_line_and_items_of_a_list_each() {
+        let directory = Directory::new();
+        directory.file(
+            "grants/g.toml",
+            "as = \"a b\"\ntool = \"t\"\nmode = \"auto\"\nmax_taint = \"private\"\nconstraints.paths = [\"read:/a\", \"read:/b/*\"]\n",
+        );
+        let mut judged = directory.judged();
+        let found = |key: &[&str], rule: &str| Missing {
+            file: "grants/g.toml".to_owned(),
+            key: key.iter().map(|&key| key.to_owned()).collect(),
+            rule: rule.to_owned(),
+            fix: "-".to_owned(),
+            forbidden: false,
+        };
+        let before = told(&judged).len();
+        assert_eq!(before, 3, "{judged:?}");
+        judged.add(found(&["as"], "no such user"));
+        assert_eq!(told(&judged).len(), before);
+        judged.add(found(&["constraints", "paths", "0"], "not there"));
+        judged.add(found(&["mode"], "odd"));
+        assert_eq!(told(&judged).len(), before + 2);
+        judged.warn(found(&["constraints", "paths", "0"], "not there"));
+        assert_eq!(judged.warnings.first().unwrap().line, Some(5));
+    }
+}
