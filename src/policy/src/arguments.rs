@@ -119,10 +119,6 @@ impl<'de> Visitor<'de> for Strict {
         Ok(Value::String(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let inside = self.deeper()?;
         let mut list = Vec::new();
@@ -160,6 +156,24 @@ mod tests {
             "[".repeat(levels - 1),
             "]".repeat(levels - 1)
         )
+    }
+
+    #[test]
+    fn what_is_said_of_unreadable_arguments_is_short() {
+        // Both quote what stands there, which is the caller's to choose.
+        let long = parse(&format!("\"{}\"", "x".repeat(2000)));
+        assert_eq!(
+            long.unwrap_err().to_string(),
+            "the arguments are no acceptable JSON object: it is not an object"
+        );
+        let twice = format!("{{\"{0}\":1,\"{0}\":2}}", "\u{7f}".repeat(2000));
+        let told = parse(&twice).unwrap_err().to_string();
+        assert!(told.ends_with('…') && told.chars().count() < 250, "{told}");
+        let whole = parse("{\"k\":1,\"k\":2}").unwrap_err().to_string();
+        assert!(
+            !whole.contains('…') && whole.contains("line 1 column"),
+            "{whole}"
+        );
     }
 
     #[test]

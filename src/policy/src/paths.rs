@@ -305,6 +305,9 @@ mod tests {
         ] {
             assert_eq!(GrantedPath::parse(text).map(|_| ()), want, "{text:?}");
         }
+        for text in ["read:/srv/notes", "write:/a:b/c d"] {
+            assert_eq!(GrantedPath::parse(text).unwrap().to_string(), text);
+        }
         let long = format!("read:/{}", "a".repeat(MAX_BYTES - 1));
         assert!(GrantedPath::parse(&long).is_ok());
         assert_eq!(GrantedPath::parse(&(long + "a")), Err(R::TooLong));

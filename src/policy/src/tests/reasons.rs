@@ -135,6 +135,42 @@ fn grants_end_at_the_millisecond_they_name() {
 }
 
 #[test]
+fn a_record_names_the_grant_that_came_closest_and_none_where_none_covers() {
+    let past = |mode: &str| {
+        // One that asks lives longer, or the other would hide it.
+        let hour = if mode == "ask" { 12 } else { 11 };
+        let more = format!("mode = \"{mode}\"\nexpires = \"2026-06-01T{hour}:00:00.000Z\"");
+        reads(&["read:/srv"], &more)
+    };
+    // Auto before ask, then by id.
+    for (modes, want) in [
+        (["ask", "auto", "auto"], "b"),
+        (["auto", "ask", "auto"], "a"),
+        (["ask", "ask", "auto"], "c"),
+        (["ask", "ask", "ask"], "a"),
+    ] {
+        let texts = modes.map(past);
+        let grants: Vec<(&str, &str)> = ["a", "b", "c"]
+            .into_iter()
+            .zip(texts.iter().map(String::as_str))
+            .collect();
+        let denial = decide(&policy(&grants), FRESH, "read", A).unwrap_err();
+        assert_eq!(denial.reason, DenyReason::GrantExpired);
+        assert_eq!(denial.grant.unwrap().as_str(), want, "{modes:?}");
+    }
+    let other = policy(&[("a", &reads(&["read:/other"], ""))]);
+    let denial = decide(&other, FRESH, "read", A).unwrap_err();
+    assert_eq!((denial.reason, denial.grant), (DenyReason::NoGrant, None));
+    assert!(
+        denial
+            .owner
+            .contains("grant a: argument `path`: no read path of the grant holds \"/srv/a\""),
+        "{}",
+        denial.owner
+    );
+}
+
+#[test]
 fn taint_above_the_grants_ceiling_is_refused() {
     use DataClass::{Private, Public, Secret};
     for (ceiling, taint, allowed) in [
