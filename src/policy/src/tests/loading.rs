@@ -364,6 +364,7 @@ fn uids_of_others_are_no_sandboxes() {
         ("[4294967215, 80]", true),
         ("[0, 65536]", false),
         ("[920, 81]", false),
+        ("[999, 80]", false),
         ("[1000, 60185]", false),
         ("[65440, 80]", false),
         ("[65535, 80]", false),

@@ -56,6 +56,19 @@ fn grants_state_what_they_must() {
 }
 
 #[test]
+fn what_a_grant_does_not_state_is_the_narrower() {
+    let policy = policy(&[("g", &reads(&["read:/srv"], ""))]);
+    let grant = policy.grant(&GrantId::new("g").unwrap()).unwrap().file();
+    assert_eq!(grant.confinement, proto::Level::Full);
+    assert_eq!(
+        (grant.result_class, grant.untrusted),
+        (DataClass::Private, true)
+    );
+    assert_eq!((grant.after_untrusted, grant.expires), (None, None));
+    assert_eq!(grant.run_as, None);
+}
+
+#[test]
 fn wrong_values_name_their_line_and_what_to_write() {
     for (line, part) in [
         ("result_class = \"top\"", "`result_class`: unknown value"),
