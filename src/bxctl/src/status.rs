@@ -28,14 +28,30 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         }
     };
     let mut size = format!(
-        "            {} of at most {}",
+        "            {} of at most {}; {}",
         visible::size(audit.bytes),
-        visible::size(audit.max_bytes)
+        visible::size(audit.max_bytes),
+        match audit.anchored {
+            0 => "the anchor names no record yet".to_owned(),
+            all if all == audit.next => "the anchor names the last".to_owned(),
+            behind => format!("the anchor names record {}", behind - 1),
+        }
     );
     if audit.full {
         size.push_str(FULL);
     }
     size.push('\n');
+    let changed = changed(&reply.changed, colour);
+    let questions = match reply.questions {
+        0 => String::new(),
+        waiting => {
+            let text = format!(
+                "{} for you: bxctl pending",
+                visible::count(waiting, "question")
+            );
+            format!("\nquestions   {}", Tone::Warning.paint(&text, colour))
+        }
+    };
     let mut roles = Table::new(&[
         ("role", Fit::Wrap),
         ("pid", Fit::Number),
@@ -56,8 +72,8 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         ]);
     }
     format!(
-        "supervisor  started {}, policy generation {}\n\
-         sandboxes   {} of tools now\n\
+        "supervisor  started {}, policy generation {}\n{changed}\
+         sandboxes   {} of tools now{questions}\n\
          audit log   {log}; {}, the last {last}\n{size}\n{}",
         moment::ago(now, reply.since),
         reply.generation,
@@ -65,6 +81,25 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         visible::count(audit.next, "record"),
         roles.render(width, colour),
     )
+}
+
+/// The files that changed since the start, a line each; only some of many.
+fn changed(files: &[String], colour: bool) -> String {
+    const SHOWN: usize = 5;
+    if files.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "            {}\n",
+        Tone::Warning.paint("changed since; a restart of boxmaker loads it:", colour)
+    );
+    for file in files.iter().take(SHOWN) {
+        text.push_str(&format!("            {}\n", visible::line(file)));
+    }
+    if files.len() > SHOWN {
+        text.push_str(&format!("            and {} more\n", files.len() - SHOWN));
+    }
+    text
 }
 
 /// A level in its tone.
@@ -82,10 +117,15 @@ mod tests {
     use super::*;
 
     fn reply(full: bool, closed: &str) -> StatusReply {
+        reply_with(full, closed, "[]", 0)
+    }
+
+    fn reply_with(full: bool, closed: &str, changed: &str, questions: u64) -> StatusReply {
         serde_json::from_str(&format!(
-            r#"{{"since": "2026-09-17T06:00:00.000Z", "generation": 2, "sandboxes": 1, "roles": [{{"role": "brokerd",
+            r#"{{"since": "2026-09-17T06:00:00.000Z", "generation": 2, "changed": {changed},
+                "questions": {questions}, "sandboxes": 1, "roles": [{{"role": "brokerd",
                 "pid": 4711, "since": "2026-09-17T08:00:00.000Z", "restarts": 1, "level": "full"}}],
-                "audit": {{"next": 42, "last": "2026-09-17T08:04:18.000Z", "bytes": 65536, "max_bytes": 8589934592,
+                "audit": {{"next": 42, "last": "2026-09-17T08:04:18.000Z", "anchored": 42, "bytes": 65536, "max_bytes": 8589934592,
                 "full": {full}, "closed": {closed}}}}}"#
         ))
         .unwrap()
@@ -99,7 +139,7 @@ mod tests {
             "supervisor  started 2 h ago, policy generation 2\n\
              sandboxes   1 of tools now\n\
              audit log   open; 42 records, the last 42 s ago\n\
-             \x20           64 KiB of at most 8 GiB\n\
+             \x20           64 KiB of at most 8 GiB; the anchor names the last\n\
              \n\
              role      pid  level  started    restarts\n\
              brokerd  4711  full   5 min ago         1\n"
@@ -118,6 +158,24 @@ mod tests {
         assert!(text.contains("raise max_bytes in [audit]"), "{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_changed_and_who_waits_is_said_with_what_to_do() {
+        let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
+        let files = r#"["grants/notes.toml", "tools/new.toml"]"#;
+        let text = text(&reply_with(false, "null", files, 2), now, 80, false);
+        assert!(
+            text.starts_with(
+                "supervisor  started 2 h ago, policy generation 2\n\
+                 \x20           changed since; a restart of boxmaker loads it:\n\
+                 \x20           grants/notes.toml\n\
+                 \x20           tools/new.toml\n\
+                 sandboxes   1 of tools now\n\
+                 questions   2 questions for you: bxctl pending\n"
+            ),
             "{text}"
         );
     }

@@ -31,6 +31,8 @@ pub struct Head {
     pub next: u64,
     /// The time of the last line, if there is one.
     pub time: Option<Timestamp>,
+    /// The anchor names a line before this sequence, and every line before it is behind the anchor.
+    pub anchored: u64,
     /// The bytes of all day files together.
     pub bytes: u64,
     /// Whether it has refused an entry for its size, and so refuses everything that begins.
@@ -355,6 +357,7 @@ impl Ledger {
         Head {
             next: core.next,
             time: core.time,
+            anchored: core.anchored,
             bytes: core.bytes,
             full: core.full,
             closed: core.closed.clone(),

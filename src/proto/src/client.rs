@@ -198,6 +198,10 @@ pub struct StatusReply {
     pub generation: u64,
     /// The roles it runs.
     pub roles: Vec<RoleStatus>,
+    /// Files of the configuration that are not what was loaded any more, by their paths in it.
+    pub changed: Vec<String>,
+    /// Questions that wait for the owner.
+    pub questions: u64,
     /// Sandboxes of tools that live now.
     pub sandboxes: u64,
     /// The log.
@@ -228,6 +232,8 @@ pub struct AuditStatus {
     pub next: u64,
     /// The time of the last record, if there is one.
     pub last: Option<Timestamp>,
+    /// How many records are behind the anchor: the first so many.
+    pub anchored: u64,
     /// Its size: the bytes of all day files together.
     pub bytes: u64,
     /// The size beyond which nothing begins, `[audit] max_bytes`.

@@ -264,6 +264,13 @@ impl Approvals {
         }
     }
 
+    /// How many questions can be answered at `now`.
+    pub(crate) fn waiting(&self, now: Timestamp) -> u64 {
+        let open =
+            |question: &&Question| matches!(question.state, State::Open) && question.expires > now;
+        self.open.values().filter(open).count() as u64
+    }
+
     /// brokerd is gone: nobody waits for an answer any more, and no answer is good for anything.
     pub(crate) fn nobody_waits(&mut self) {
         self.approved.clear();

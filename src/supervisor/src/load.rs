@@ -48,8 +48,21 @@ pub(crate) struct Loaded {
     pub(crate) binaries: PathBuf,
     /// What this process may do.
     pub(crate) privilege: Privilege,
+    /// Where the files are.
+    pub(crate) config: PathBuf,
     /// What the owner should know although it is no mistake, each with its file and line.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// The files that are there now and were not loaded as they are, or were loaded and are gone. What cannot be read has
+    /// changed.
+    pub(crate) fn changed(&self) -> Vec<String> {
+        let now = Files::read(&self.config).unwrap_or_default().0;
+        let names: BTreeSet<&String> = now.keys().chain(self.files.0.keys()).collect();
+        let differs = |name: &&String| now.get(*name) != self.files.0.get(*name);
+        names.into_iter().filter(differs).cloned().collect()
+    }
 }
 
 /// Why nothing was loaded: every problem, one a line, each with its file, the rule and the way out.
@@ -137,6 +150,7 @@ fn load_on(
             owners,
             binaries: directories.binaries.clone(),
             privilege,
+            config: directories.config.clone(),
             warnings: warnings.iter().map(ToString::to_string).collect(),
         }),
         (privilege, judged) => {

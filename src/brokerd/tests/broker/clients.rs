@@ -106,10 +106,13 @@ fn status() -> StatusReply {
         since: now,
         generation: 1,
         roles: vec![],
+        changed: vec![],
+        questions: 0,
         sandboxes: 0,
         audit: AuditStatus {
             next: 4,
             last: Some(now),
+            anchored: 4,
             bytes: 1200,
             max_bytes: 8 << 30,
             full: false,

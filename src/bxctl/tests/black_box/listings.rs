@@ -6,9 +6,9 @@ use crate::host::{Host, message};
 
 const SESSIONS: &str = r#"{"sessions": [{"session": "s-2", "open": true, "taint": "secret", "untrusted": true,
     "calls": 12, "denied": 3, "last": "2020-01-01T08:02:00.000Z"}]}"#;
-const STATUS: &str = r#"{"since": "2020-01-01T06:00:00.000Z", "generation": 2, "sandboxes": 1, "roles": [{"role":
+const STATUS: &str = r#"{"since": "2020-01-01T06:00:00.000Z", "generation": 2, "changed": [], "questions": 0, "sandboxes": 1, "roles": [{"role":
     "brokerd", "pid": 4711, "since": "2020-01-01T08:00:00.000Z", "restarts": 1, "level": "full"}], "audit": {"next":
-    42, "last": null, "bytes": 0, "max_bytes": 8589934592, "full": false,
+    42, "last": null, "anchored": 0, "bytes": 0, "max_bytes": 8589934592, "full": false,
     "closed": null}}"#;
 
 fn host() -> Host {

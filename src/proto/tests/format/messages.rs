@@ -174,6 +174,7 @@ fn between_client_and_broker() -> Vec<(&'static str, Envelope)> {
                     audit: AuditStatus {
                         next: 0,
                         last: None,
+                        anchored: 0,
                         bytes: 0,
                         max_bytes: 1 << 20,
                         full: false,
@@ -229,10 +230,13 @@ fn status() -> StatusReply {
                 level: Level::Partial,
             },
         ],
+        changed: vec!["grants/notes.toml".into()],
+        questions: 2,
         sandboxes: 1,
         audit: AuditStatus {
             next: 118,
             last: Some(later()),
+            anchored: 116,
             bytes: 65536,
             max_bytes: 8 << 30,
             full: true,

@@ -240,10 +240,13 @@ impl Life {
             since: self.core.since,
             generation: self.core.loaded.policy.generation(),
             roles: lock(&self.core.roles).clone(),
+            changed: self.core.loaded.changed(),
+            questions: lock(&self.core.approvals).waiting(self.core.now()),
             sandboxes: self.tickets.sandboxes(),
             audit: AuditStatus {
                 next: head.next,
                 last: head.time,
+                anchored: head.anchored,
                 bytes: head.bytes,
                 max_bytes: self.core.loaded.policy.config().audit.max_bytes.get(),
                 full: head.full,
