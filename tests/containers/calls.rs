@@ -181,9 +181,22 @@ fn the_demo_ends_well_in_every_kind_of_container() {
     let Some(image) = Image::get("the demo in containers") else {
         return;
     };
-    let privileged: &[&str] = &["--privileged"];
-    for options in [privileged, &["--remap", "--privileged"]] {
-        for state in ["/data/state", "/var/lib/demo"] {
+    let user_namespaces: &[&str] = &[
+        "--security-opt",
+        "seccomp=unconfined",
+        "--security-opt",
+        "systempaths=unconfined",
+    ];
+    for (options, states) in [
+        (&["--privileged"][..], &["/data/state", "/var/lib/demo"][..]),
+        (&["--remap", "--privileged"], &["/var/lib/demo"]),
+        (user_namespaces, &["/var/lib/demo"]),
+        (
+            &[&["--user", "1000"], user_namespaces].concat(),
+            &["/tmp/demo"],
+        ),
+    ] {
+        for state in states {
             let text = printed(&image.run(options, &["boxmaker", "demo", "--state", state]));
             assert!(
                 text.contains("The log is sound"),

@@ -109,6 +109,23 @@ fn files_of_the_image_are_told_of_volumes() {
 }
 
 #[test]
+fn a_limit_that_does_not_count_root_is_not_said_to_hold_it() {
+    let Some(image) = Image::get("processes of root") else {
+        return;
+    };
+    let options = [
+        "--security-opt",
+        "seccomp=unconfined",
+        "--security-opt",
+        "systempaths=unconfined",
+    ];
+    let found = diagnosis(&image.run(&options, DOCTOR));
+    let has_gap = |of| gaps(finding(&found, of)).contains("pids");
+    assert!(has_gap("/srv/roots"), "{found}");
+    assert!(!has_gap("/srv/notes"), "{found}");
+}
+
+#[test]
 fn uids_that_the_container_does_not_have_are_answered_with_those_that_it_has() {
     let Some(image) = Image::get("uids of a remapped container") else {
         return;

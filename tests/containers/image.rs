@@ -112,6 +112,7 @@ impl Image {
         for path in [&notes, &notes.join("a.md")] {
             chown(path, Some(1000), Some(1000)).expect("its owner");
         }
+        fs::create_dir(self.root.join("srv/roots")).expect("what belongs to root");
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles/examples/tools");
         for (name, text) in CONFIGURATIONS {
             let at = self.root.join("etc/boxmaker").join(name);
@@ -122,7 +123,7 @@ impl Image {
             for (grant, head) in GRANTS {
                 let text = format!(
                     "{head}mode = \"auto\"\nmax_taint = \"secret\"\n\
-                     constraints.paths = [\"read:/srv/notes\", \"read:/data\"]\n"
+                     constraints.paths = [\"read:/srv/notes\", \"read:/srv/roots\", \"read:/data\"]\n"
                 );
                 fs::write(at.join(format!("grants/{grant}.toml")), text).expect("a grant");
             }

@@ -122,6 +122,8 @@ pub(crate) enum ToStage {
     /// To the outer stage; descriptors: the files by which the groups of `joins` are joined.
     Outer {
         namespaces: Vec<crate::plan::Namespace>,
+        /// Whether the launcher writes the id maps of the user namespace, between `Started` and `Start`.
+        mapped: bool,
         files: u32,
         pids: u32,
         joins: Vec<proto::Layer>,
@@ -148,6 +150,8 @@ pub(crate) struct Inner {
     /// Where each tree is on the host, if the stage itself has to copy it: in a user namespace the launcher's copies
     /// could not be attached.
     pub(crate) sources: Option<Vec<String>>,
+    /// Whether its ids are fixed: in a user namespace with one uid, where groups cannot be dropped.
+    pub(crate) one_user: bool,
     /// Inode of the launcher's mount namespace: the stage mounts nothing while it is still in it.
     pub(crate) mount_namespace: u64,
     /// Inode of the launcher's UTS namespace: the stage changes no name while it is still in it.
@@ -164,7 +168,7 @@ pub(crate) enum FromStage {
     Spawned { pid: u32 },
     /// Everything is in place and measured; descriptors: the namespaces of [`NAMESPACES`], in that order.
     Report(Box<Inside>),
-    /// The program was started.
+    /// The program was started; of an outer half, that it has entered a user namespace and waits for its id maps.
     Started {},
     /// The program could not be started.
     NotStarted { detail: String },

@@ -62,6 +62,11 @@ pub fn fitting(wanted: (u32, u32)) -> Option<(u32, u32)> {
     fit(wanted, &read("uid_map"), &read("gid_map"))
 }
 
+/// Whether this process has users to give away at all.
+pub(crate) fn are_there() -> bool {
+    fitting((0, u32::MAX)).is_some()
+}
+
 /// As [`fitting`], of the two maps (user_namespaces(7)).
 fn fit((first, count): (u32, u32), uids: &str, gids: &str) -> Option<(u32, u32)> {
     // Below are the system's own users, above those that systemd allots.

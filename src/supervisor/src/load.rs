@@ -125,7 +125,9 @@ fn load_on(
     let privilege = Privilege::of_this_process(&directories.binaries.join("boxmaker-stage"));
     let mut judge = Judge {
         // Where that could not be found out nothing is loaded.
-        privilege: *privilege.as_ref().unwrap_or(&Privilege::Root),
+        gives_users: privilege
+            .as_ref()
+            .is_ok_and(|privilege| privilege.gives_users()),
         binaries: &directories.binaries,
         accounts,
         judged: &mut judged,
@@ -195,7 +197,7 @@ fn guard(directories: &Directories, sound: &Sound, problems: &mut Vec<Problem>) 
 
 /// What the files are judged by, and where that is noted.
 struct Judge<'a> {
-    privilege: Privilege,
+    gives_users: bool,
     binaries: &'a Path,
     accounts: &'a Accounts,
     judged: &'a mut Judged,
@@ -212,7 +214,7 @@ impl Judge<'_> {
         };
         let mut found = Vec::new();
         // Without root every sandbox has the uid of whoever started boxmaker.
-        if self.privilege == Privilege::Root
+        if self.gives_users
             && let Some(config) = sound.config()
         {
             found.extend(named.by_config(config));
@@ -252,7 +254,7 @@ impl Judge<'_> {
             forbidden: false,
         };
         if let Some(user) = &grant.file().run_as
-            && self.privilege != Privilege::Root
+            && !self.gives_users
         {
             let rule = format!(
                 "`as = {user:?}` needs root: without it every tool works as the user who started boxmaker"

@@ -171,13 +171,11 @@ fn about(loaded: &Loaded, socket: &Path) -> String {
         text.push_str(&format!("; waived: {}", layers.join(", ")));
     }
     text.push_str(match loaded.privilege {
-        Privilege::Root => "",
-        Privilege::UserNamespace => {
-            "; without root: every sandbox has your uid, so the level is partial at best"
-        }
         Privilege::Bare => {
             "; no namespace can be made here, so the level is partial at best: see boxmaker doctor"
         }
+        privilege if privilege.gives_users() => "",
+        _ => "; without root: every sandbox has your uid, so the level is partial at best",
     });
     text
 }

@@ -44,11 +44,28 @@ impl Privilege {
             CAP_CHOWN,
         ];
         let all = needed.iter().all(|capability| held.contains(capability));
-        Ok(match all {
+        // Root of a user namespace with one user has nobody to be but itself.
+        Ok(match all && crate::uids::are_there() {
             true => Self::Root,
             false if crate::launch::user_namespaces_work(stage) => Self::UserNamespace,
             false => Self::Bare,
         })
+    }
+
+    /// Whether sandboxes can have uids of their own: as root, and as root of a container that may make no namespaces, if it
+    /// may write any id map for a user namespace, with uid 0 in it too (user_namespaces(7)), or take any id where there is
+    /// none. What cannot be read is not held.
+    #[must_use]
+    pub fn gives_users(self) -> bool {
+        use caps::Capability::{CAP_SETFCAP, CAP_SETGID, CAP_SETPCAP, CAP_SETUID};
+        let held = caps::read(None, caps::CapSet::Effective).unwrap_or_default();
+        let needed = match self {
+            Self::Root => return true,
+            Self::UserNamespace => [CAP_SETUID, CAP_SETGID, CAP_SETFCAP],
+            Self::Bare => [CAP_SETUID, CAP_SETGID, CAP_SETPCAP],
+        };
+        let may = needed.iter().all(|capability| held.contains(capability));
+        may && crate::uids::are_there()
     }
 }
 

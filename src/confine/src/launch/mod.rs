@@ -18,7 +18,7 @@ use proto::config::CgroupChoice;
 use proto::{Confinement, Layer};
 
 use crate::cgroup::{Backend, CgroupError};
-use crate::host::Landlock;
+use crate::host::{Landlock, Privilege};
 use crate::identity::{IdentityError, Mapper};
 use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
@@ -29,7 +29,7 @@ use crate::uids::{LOCKS, UidError, Uids};
 
 use bare::CanaryDirectory;
 use ownership::Owned;
-use park::{Kind, Parker};
+use park::{Kind, Maps, Parker};
 use pool::Pool;
 pub use pool::PoolSizes;
 pub use running::{Ended, Killer, Running};
@@ -99,6 +99,14 @@ pub enum LaunchError {
     /// Talking to the stage failed.
     #[error("the stage did not answer: {0}")]
     Message(#[from] MessageError),
+    /// The id maps of a sandbox's user namespace could not be written.
+    #[error("cannot write {path}: {source}")]
+    Map {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// The cgroup could not be made.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
@@ -162,8 +170,10 @@ pub struct Launcher {
     mapper: Mapper,
     namespaces: Vec<(Layer, (u64, u64))>,
     landlock: Landlock,
-    /// Whether a stage of this process may take another uid.
+    /// Whether sandboxes can have uids of their own without any namespace.
     changes_ids: bool,
+    /// Whether they can have them in a user namespace.
+    gives_users: bool,
 }
 
 impl Launcher {
@@ -190,7 +200,10 @@ impl Launcher {
             .map_err(kernel("read /proc/self/ns"))?;
         let backend = Backend::detect(options.cgroup, &options.name)?.settle()?;
         backend.clean()?;
-        let parker = Parker::new(options.stage.clone(), backend);
+        let gives_users = Privilege::UserNamespace.gives_users();
+        let maps = gives_users.then(Maps::of_this_process).transpose();
+        let maps = maps.map_err(kernel("read /proc/self/uid_map"))?;
+        let parker = Parker::new(options.stage.clone(), backend, maps);
         let pool =
             Pool::new(parker, options.pool.clone()).map_err(kernel("start the warm pool"))?;
         let uids = Uids::new(options.uid_range, LOCKS.into());
@@ -200,8 +213,9 @@ impl Launcher {
             uids,
             mapper: Mapper::new(options.stage.clone()),
             landlock: crate::stage::landlock_available(),
-            changes_ids: crate::stage::changes_ids(),
+            changes_ids: Privilege::Bare.gives_users(),
             namespaces,
+            gives_users,
             options,
         })
     }
@@ -237,18 +251,19 @@ impl Launcher {
             });
         }
         let hash = plan.hash()?;
+        let own_users = plan.namespaces.contains(&Namespace::User);
         // A plain user's sandboxes all have that user's uid.
         let bare = plan.is_bare();
-        let plain = bare && !self.changes_ids;
-        let (uid, owned) = if plain || plan.namespaces.contains(&Namespace::User) {
+        let one_user = (bare && !self.changes_ids) || (own_users && !self.gives_users);
+        let (uid, owned) = if one_user {
             (None, Owned::held(trees)?)
         } else {
             let uid = match choice {
                 IdentityChoice::Fresh => self.uids.fresh()?,
                 IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
             };
-            let owned = match bare {
-                true => Owned::of_owner(uid.identity(), trees)?,
+            let owned = match bare || own_users {
+                true => Owned::of_owner(uid.identity(), trees, own_users)?,
                 false => Owned::mapped(&self.mapper, uid.identity(), &trees)?,
             };
             (Some(uid), owned)
@@ -262,8 +277,13 @@ impl Launcher {
         } = owned;
         let mut sandbox = self.pool.take(&Kind::of(&plan))?;
         sandbox.belongs_to(uid);
-        let (inside, namespaces) =
-            self.inner(&sandbox, &plan, (identity, sources), stdio, &trees)?;
+        let (inside, namespaces) = self.inner(
+            &sandbox,
+            &plan,
+            (identity, sources, one_user),
+            stdio,
+            &trees,
+        )?;
         drop(trees);
         let confinement = judge(&Evidence {
             plan: &plan,
@@ -289,7 +309,7 @@ impl Launcher {
         &self,
         sandbox: &Sandbox,
         plan: &Plan,
-        (identity, sources): (Identity, Option<Vec<String>>),
+        (identity, sources, one_user): (Identity, Option<Vec<String>>, bool),
         stdio: StageStdio,
         trees: &[OwnedFd],
     ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
@@ -302,6 +322,7 @@ impl Launcher {
             identity,
             trees: trees.len(),
             sources,
+            one_user,
             mount_namespace: own(Layer::Mount),
             uts_namespace: own(Layer::Uts),
             landlock_abi: self.landlock.abi(),

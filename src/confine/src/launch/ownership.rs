@@ -58,11 +58,12 @@ impl Owned {
         Ok((owned, mapped))
     }
 
-    /// Without namespaces and with the right to change ids: nothing can be mapped, so a sandbox with granted trees works as
-    /// their owner.
+    /// With the right to change ids, but not to map them: a uid of its own, and where there are trees the identity of their
+    /// owner. In a user namespace of its own the stage copies the trees for itself, as in [`Self::held`].
     pub(super) fn of_owner(
         identity: Identity,
         trees: Vec<GrantedTree>,
+        own_users: bool,
     ) -> Result<Self, LaunchError> {
         let first = trees.first().map(|tree| tree.owner);
         let identity = first.map_or(identity, |(uid, gid)| Identity { uid, gid });
@@ -70,13 +71,19 @@ impl Owned {
             .iter()
             .map(|tree| owner_inside(tree, identity))
             .collect::<Result<_, _>>()?;
+        let sources = trees.iter().map(|tree| path(&tree.descriptor));
+        let sources = own_users.then(|| sources.collect::<Result<_, _>>());
         Ok(Self {
             identity,
             owners,
+            sources: sources.transpose()?,
             trees: trees.into_iter().map(|tree| tree.descriptor).collect(),
-            sources: None,
             shared: first.map(|(uid, _)| {
-                format!("no tree can be mapped without namespaces, so it works as uid {uid}, who owns what is granted")
+                let lacking = match own_users {
+                    true => "CAP_SYS_ADMIN",
+                    false => "namespaces",
+                };
+                format!("no tree can be mapped without {lacking}, so it works as uid {uid}, who owns what is granted")
             }),
         })
     }

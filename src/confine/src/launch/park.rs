@@ -1,6 +1,8 @@
 //! The first half of a launch, which no call has a part in: a group with its limits, and a stage that has left the
 //! supervisor's namespaces and waits for its plan. Knows nothing of trees, identities or programs.
 
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -41,19 +43,62 @@ impl Kind {
     }
 }
 
+/// The id maps of a user namespace that has all users and groups of this process's own, each as itself.
+#[derive(Debug)]
+pub(super) struct Maps {
+    uids: String,
+    gids: String,
+}
+
+impl Maps {
+    /// # Errors
+    /// This process's own maps cannot be read.
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        let read = |name: &str| -> io::Result<String> {
+            let text = fs::read_to_string(format!("/proc/self/{name}"))?;
+            Ok(each_as_itself(&text))
+        };
+        Ok(Self {
+            uids: read("uid_map")?,
+            gids: read("gid_map")?,
+        })
+    }
+
+    fn write(&self, process: u32) -> Result<(), LaunchError> {
+        for (name, text) in [("uid_map", &self.uids), ("gid_map", &self.gids)] {
+            let path = format!("/proc/{process}/{name}");
+            fs::write(&path, text).map_err(|source| LaunchError::Map { path, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// The ids inside of a map, mapped to themselves (user_namespaces(7)).
+fn each_as_itself(map: &str) -> String {
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (inside, _, count) = (words.next()?, words.next()?, words.next()?);
+        Some(format!("{inside} {inside} {count}\n"))
+    };
+    map.lines().filter_map(line).collect()
+}
+
 /// Starts stages.
 #[derive(Debug)]
 pub(super) struct Parker {
     stage: PathBuf,
     backend: Backend,
+    /// For the user namespace of a stage, where this process may write them.
+    maps: Option<Maps>,
     next: AtomicU64,
 }
 
 impl Parker {
-    pub(super) const fn new(stage: PathBuf, backend: Backend) -> Self {
+    pub(super) const fn new(stage: PathBuf, backend: Backend, maps: Option<Maps>) -> Self {
         Self {
             stage,
             backend,
+            maps,
             next: AtomicU64::new(0),
         }
     }
@@ -70,7 +115,8 @@ impl Parker {
             .set_read_timeout(Some(PATIENCE))
             .map_err(LaunchError::Spawn)?;
         let mut outer = self.spawn(far)?;
-        let sandbox = match outer_half(&near, kind, &group) {
+        let maps = self.maps.as_ref().map(|maps| (maps, outer.id()));
+        let sandbox = match outer_half(&near, kind, &group, maps) {
             Ok((pid, handle)) => {
                 let bare = kind.namespaces.is_empty();
                 Ok(Sandbox::new(near, pid, handle, group, bare))
@@ -101,20 +147,52 @@ impl Parker {
     }
 }
 
-fn outer_half(wire: &Wire, kind: &Kind, group: &Group) -> Result<(u32, OwnedFd), LaunchError> {
+fn outer_half(
+    wire: &Wire,
+    kind: &Kind,
+    group: &Group,
+    maps: Option<(&Maps, u32)>,
+) -> Result<(u32, OwnedFd), LaunchError> {
+    let maps = maps.filter(|_| kind.namespaces.contains(&Namespace::User));
     let (joins, files): (Vec<_>, Vec<_>) = group.join_files()?.into_iter().unzip();
     let descriptors: Vec<_> = files.iter().map(AsFd::as_fd).collect();
     let message = ToStage::Outer {
         namespaces: kind.namespaces.clone(),
+        mapped: maps.is_some(),
         files: kind.limits.files,
         pids: kind.limits.pids,
         joins,
     };
     send(wire, &message, &descriptors)?;
+    if let Some((maps, outer)) = maps {
+        match receive(wire)? {
+            (FromStage::Started {}, _) => {}
+            (other, _) => return Err(unexpected(other)),
+        }
+        maps.write(outer)?;
+        send(wire, &ToStage::Start {}, &[])?;
+    }
     match receive(wire)? {
         (FromStage::Spawned { pid }, mut handle) if handle.len() == 1 => {
             Ok((pid, handle.remove(0)))
         }
         (other, _) => Err(unexpected(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each_as_itself;
+
+    #[test]
+    fn a_map_of_all_users_has_every_line_of_the_own_one() {
+        assert_eq!(
+            each_as_itself("         0          0 4294967295\n"),
+            "0 0 4294967295\n"
+        );
+        assert_eq!(
+            each_as_itself("0 71001 1\n1 720000 65535\n"),
+            "0 0 1\n1 1 65535\n"
+        );
     }
 }

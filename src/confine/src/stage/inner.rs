@@ -29,6 +29,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         uts_namespace,
         landlock_abi,
         sources,
+        one_user,
         ..
     } = *inner;
     let namespaces = if steps.has(Step::OpenNamespaces) {
@@ -86,7 +87,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
             .at(Step::CanariesBefore, "canaries")?;
     }
 
-    privileges::drop_all(identity, &plan, steps)?;
+    privileges::drop_all(identity, bare, one_user, steps)?;
     if steps.has(Step::CanariesBefore) {
         canaries.before();
     }

@@ -22,7 +22,7 @@ use crate::message::{FromStage, MessageError, Step, send};
 
 pub(crate) use landlock::available as landlock_available;
 pub(crate) use mounts::DEVICES;
-pub(crate) use privileges::{SECURE_BITS, changes_ids};
+pub(crate) use privileges::SECURE_BITS;
 
 /// A step that failed, with the object and the kernel's answer.
 #[derive(Debug, thiserror::Error)]

@@ -22,6 +22,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let (
         ToStage::Outer {
             namespaces,
+            mapped,
             files,
             pids,
             joins,
@@ -45,7 +46,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     }
     steps.take(Step::Limits, || limits(files))?;
     if namespaces.contains(&Namespace::User) {
-        enter_user_namespace()?;
+        enter_user_namespace(wire, mapped)?;
         limit_processes(pids)?;
     }
     for (namespace, flag, step) in NAMESPACES {
@@ -97,27 +98,42 @@ fn close_descriptors(wire: &Wire) -> Result<(), StageError> {
     Ok(())
 }
 
-/// A user namespace with one uid and one gid, the caller's own. The maps are written while the process is dumpable, and
-/// setgroups is denied first, or an unprivileged process may not write them (user_namespaces(7)).
-fn enter_user_namespace() -> Result<(), StageError> {
+/// A user namespace: with every id of the launcher's, if the launcher may write such maps, or with one uid and one gid,
+/// the caller's own.
+fn enter_user_namespace(wire: &Wire, mapped: bool) -> Result<(), StageError> {
     let step = Step::UnshareUser;
     let (uid, gid) = (
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
     );
     nix::sched::unshare(CloneFlags::CLONE_NEWUSER).at(step, "unshare")?;
-    for (file, text) in [
-        ("setgroups", "deny".to_owned()),
-        ("uid_map", format!("{uid} {uid} 1")),
-        ("gid_map", format!("{gid} {gid} 1")),
-    ] {
-        fs::write(format!("/proc/self/{file}"), text).at(step, file)?;
+    if mapped {
+        send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
+        match receive(wire).at(step, "standard input")? {
+            (ToStage::Start {}, _) => {}
+            _ => return Err("another message came instead of start").at(step, "standard input"),
+        }
+    } else {
+        write_own_maps(uid, gid)?;
     }
     // The inner half is another program, and exec takes the capabilities of whoever is not root: ambient ones stay, until
     // the inner half empties that set with the others.
     let all = caps::read(None, CapSet::Permitted).at(step, "permitted set")?;
     caps::set(None, CapSet::Inheritable, &all).at(step, "inheritable set")?;
     caps::set(None, CapSet::Ambient, &all).at(step, "ambient set")?;
+    Ok(())
+}
+
+/// The maps are written while the process is dumpable, and setgroups is denied first, or an unprivileged process may not
+/// write them (user_namespaces(7)).
+fn write_own_maps(uid: u32, gid: u32) -> Result<(), StageError> {
+    for (file, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{uid} {uid} 1")),
+        ("gid_map", format!("{gid} {gid} 1")),
+    ] {
+        fs::write(format!("/proc/self/{file}"), text).at(Step::UnshareUser, file)?;
+    }
     Ok(())
 }
 

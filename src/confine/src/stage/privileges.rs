@@ -7,7 +7,7 @@ use rustix::thread::CapabilitiesSecureBits as SecureBits;
 
 use super::{At, StageError, Steps};
 use crate::message::Step;
-use crate::plan::{Identity, Namespace, Plan};
+use crate::plan::Identity;
 
 /// The secure bits of every sandbox: uid 0 means nothing, no capability survives a change of ids or is raised again,
 /// and none of that can be undone (capabilities(7)).
@@ -18,14 +18,17 @@ pub(crate) const SECURE_BITS: SecureBits = SecureBits::NO_ROOT
     .union(SecureBits::NO_CAP_AMBIENT_RAISE)
     .union(SecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
 
-pub(super) fn drop_all(identity: Identity, plan: &Plan, steps: Steps) -> Result<(), StageError> {
-    let bare = plan.is_bare();
+pub(super) fn drop_all(
+    identity: Identity,
+    bare: bool,
+    one_user: bool,
+    steps: Steps,
+) -> Result<(), StageError> {
     steps.take(Step::Bounding, || bounding(bare))?;
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
     // A user namespace without privileges has setgroups denied, and so has a plain user; the groups stay, and `uid` is a gap
     // there.
-    let denied = plan.namespaces.contains(&Namespace::User) || (bare && !changes_ids());
-    if !denied {
+    if !one_user {
         steps.take(Step::Groups, || {
             nix::unistd::setgroups(&[]).at(Step::Groups, "setgroups")
         })?;
@@ -59,23 +62,13 @@ pub(super) fn drop_all(identity: Identity, plan: &Plan, steps: Steps) -> Result<
     })
 }
 
-/// Whether this process may take other ids than its own, and give up what lets it do so.
-pub(crate) fn changes_ids() -> bool {
-    [
-        Capability::CAP_SETUID,
-        Capability::CAP_SETGID,
-        Capability::CAP_SETPCAP,
-    ]
-    .into_iter()
-    .all(|one| caps::has_cap(None, CapSet::Effective, one).unwrap_or(false))
-}
-
 /// A plain user may not empty the bounding set. That is tolerated in a bare sandbox: with no new privileges nothing comes out
 /// of it, and the measurement looks at both.
 fn bounding(bare: bool) -> Result<(), StageError> {
     let step = Step::Bounding;
     caps::clear(None, CapSet::Ambient).at(step, "ambient set")?;
-    if bare && !changes_ids() {
+    let able = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP);
+    if bare && !able.unwrap_or(false) {
         return Ok(());
     }
     rustix::thread::set_capabilities_secure_bits(SECURE_BITS).at(step, "secure bits")?;

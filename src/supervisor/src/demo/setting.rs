@@ -212,6 +212,14 @@ impl Setting {
         Ok(())
     }
 
+    /// What no sandbox has here and the grants accept, because nothing is waived.
+    fn accepted(&self) -> &[Gap] {
+        match self.waived() {
+            [] => &self.gaps,
+            _ => &[],
+        }
+    }
+
     /// What the configuration waives.
     fn waived(&self) -> &[Gap] {
         match self.privilege {
@@ -285,12 +293,11 @@ impl Setting {
         Some(format!("nothing would stop it here: {}", gap.reason))
     }
 
-    /// The user whose the files are: another one, or without root whoever runs the demo.
+    /// The user whose the files are: another one, or whoever runs the demo where there is no other to be had.
     fn owner(&self) -> u32 {
-        match self.privilege {
-            Privilege::Root => OWNER,
-            Privilege::Bare if rustix::process::geteuid().is_root() => OWNER,
-            Privilege::UserNamespace | Privilege::Bare => rustix::process::geteuid().as_raw(),
+        match self.privilege.gives_users() {
+            true => OWNER,
+            false => rustix::process::geteuid().as_raw(),
         }
     }
 
@@ -306,7 +313,12 @@ impl Setting {
             self.files.display(),
             self.owner()
         );
-        if self.privilege == Privilege::UserNamespace {
+        if self.privilege.gives_users() {
+            for gap in self.of_files.iter().chain(self.accepted()) {
+                let (layer, reason) = (gap.layer, &gap.reason);
+                text.push_str(&format!("\n  level    partial here, for {layer}: {reason}"));
+            }
+        } else {
             text.push_str(
                 "\n  level    partial: without root every sandbox has your uid; as root it is full",
             );
@@ -315,16 +327,6 @@ impl Setting {
             text.push_str(
                 "\n  level    partial: no namespace can be made here; `boxmaker doctor` says what helps",
             );
-        }
-        for gap in self
-            .of_files
-            .iter()
-            .filter(|_| self.privilege == Privilege::Root)
-        {
-            text.push_str(&format!(
-                "\n  level    partial here, for {}: {}",
-                gap.layer, gap.reason
-            ));
         }
         for gap in self.waived() {
             text.push_str(&format!("\n  waived   {}: {}", gap.layer, gap.reason));

@@ -52,7 +52,7 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
             Ok(confinement) => confinement.gap(Layer::Uid).is_some(),
             Err(_) => true,
         });
-    for finding in uid_gaps.filter(|_| advisor.privilege == Privilege::Root) {
+    for finding in uid_gaps.filter(|_| advisor.privilege.gives_users()) {
         text.push_str(&format!("\ngranted path {}\n", finding.of));
         text.push_str(&one(finding, diagnosis));
     }
