@@ -177,6 +177,30 @@ fn where_all_can_be_enforced_the_same_calls_run_in_full() {
 }
 
 #[test]
+fn in_a_default_container_what_is_content_with_less_runs_and_what_is_not_is_refused() {
+    let Some(image) = Image::get("calls in a default container") else {
+        return;
+    };
+    let calls = ["fs_read", "/data/a.md", "fs_list", "/data"];
+    let (role, decisions) = recorded(image, &[], "plain", &calls).expect("it starts");
+    assert_eq!(role.level, Level::Partial);
+    assert!(role.waived.is_empty(), "{role:?}");
+    for layer in [Layer::Mount, Layer::Pid, Layer::Net] {
+        assert!(role.gap(layer).is_some(), "{layer}: {role:?}");
+    }
+    let [refused, content] = decisions.try_into().expect("two decisions");
+    let DecisionRecord::Denied { reason, .. } = refused.decision else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(reason, DenyReason::ConfinementTooWeak);
+    assert!(content.decision.granted().is_some(), "{content:?}");
+    let measured = content.confinement.expect("it was measured");
+    // Every sandbox works as the owner of what it was granted, and nothing else is less than of the role.
+    assert!(measured.gap(Layer::Uid).is_some(), "{measured:?}");
+    assert_eq!(measured.gaps.len(), role.gaps.len() + 1, "{measured:?}");
+}
+
+#[test]
 fn the_demo_ends_well_in_every_kind_of_container() {
     let Some(image) = Image::get("the demo in containers") else {
         return;
@@ -190,6 +214,8 @@ fn the_demo_ends_well_in_every_kind_of_container() {
     for (options, states) in [
         (&["--privileged"][..], &["/data/state", "/var/lib/demo"][..]),
         (&["--remap", "--privileged"], &["/var/lib/demo"]),
+        (&[], &["/data/state", "/var/lib/demo"]),
+        (&["--user", "1000"], &["/tmp/demo"]),
         (user_namespaces, &["/var/lib/demo"]),
         (
             &[&["--user", "1000"], user_namespaces].concat(),

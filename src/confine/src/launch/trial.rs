@@ -15,6 +15,9 @@ use crate::plan::{Limits, Mount, Namespace, Plan, Program, Seccomp};
 /// The set of calls that every profile has.
 const SETS: [&str; 1] = ["base"];
 
+/// Where its uid comes from, if it has one of its own.
+const UIDS: (u32, u32) = (32_768, 16_384);
+
 /// Whether `stage` can build an empty sandbox in a user namespace, with every kind of mount and every namespace.
 pub(crate) fn user_namespaces_work(stage: &Path) -> bool {
     built(stage).is_some()
@@ -23,8 +26,8 @@ pub(crate) fn user_namespaces_work(stage: &Path) -> bool {
 fn built(stage: &Path) -> Option<()> {
     let launcher = Launcher::new(LauncherOptions {
         stage: stage.to_owned(),
-        // Not used: without privileges there is one uid.
-        uid_range: (0, 0),
+        // Any will do; without the right to change ids there is one uid.
+        uid_range: crate::uids::fitting(UIDS).unwrap_or(UIDS),
         cgroup: CgroupChoice::None,
         name: "trial".to_owned(),
         waive: Vec::new(),
