@@ -11,13 +11,12 @@ use crate::status::level;
 use crate::table::{Cell, Fit, Table};
 use crate::visible;
 
-/// The rows as a table, the day above its records.
+/// The rows as a table, the day above its records, and the session above its calls: a name may be too long for a column.
 #[must_use]
 pub fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(&[
         ("seq", Fit::Number),
         ("time", Fit::Whole),
-        ("session", Fit::Wrap),
         ("call", Fit::Number),
         ("tool", Fit::Wrap),
         ("decision", Fit::Wrap),
@@ -26,24 +25,47 @@ pub fn table(rows: &[Row]) -> Table {
         ("outcome", Fit::Wrap),
     ]);
     let mut day = String::new();
+    let mut session = None;
     for row in rows {
         let line = &row.line;
         let today = moment::day(line.time);
         if today != day {
             table.row(vec![Cell::new(format!("{today} UTC")).tone(Tone::Title)]);
             day = today;
+            session = None;
         }
         let seq = Cell::new(line.seq.to_string());
         let time = Cell::new(moment::clock(line.time));
         match &line.entry {
             Entry::Decision(decision) => {
+                if session != Some(&decision.session) {
+                    let name = format!("session {}", decision.session);
+                    table.row(vec![
+                        "".into(),
+                        "".into(),
+                        Cell::new(name).tone(Tone::Title),
+                    ]);
+                    session = Some(&decision.session);
+                }
                 table.row(call(seq, time, decision, row.end.as_ref()));
                 let denied = decision.decision.granted().is_none();
                 if denied && !decision.detail.is_empty() {
                     table.row(vec!["".into(), "".into(), Cell::new(&decision.detail)]);
                 }
             }
-            other => table.row(vec![seq, time, event(other)]),
+            other => {
+                // Its own line names the session already.
+                if let Entry::Session {
+                    session: named,
+                    event,
+                    ..
+                } = other
+                    && *event != SessionEvent::Ended
+                {
+                    session = Some(named);
+                }
+                table.row(vec![seq, time, event(other)]);
+            }
         }
     }
     table
@@ -70,7 +92,6 @@ fn call(seq: Cell, time: Cell, decision: &Decision, end: Option<&Line>) -> Vec<C
     vec![
         seq,
         time,
-        decision.session.as_str().into(),
         decision.call.to_string().into(),
         Cell::new(&decision.tool),
         decided,
@@ -199,28 +220,30 @@ mod tests {
     use crate::cli::ShowWords;
 
     fn shown(width: usize) -> String {
+        render(sample::lines(), width)
+    }
+
+    fn render(lines: impl IntoIterator<Item = Line>, width: usize) -> String {
         let filter = Filter::new(&ShowWords::default(), Timestamp::MAX).unwrap();
         let mut selection = Selection::new(filter);
-        sample::lines()
-            .into_iter()
-            .for_each(|line| selection.take(line));
+        lines.into_iter().for_each(|line| selection.take(line));
         table(&selection.finish()).render(width, false)
     }
 
     #[test]
     fn a_call_and_its_end_are_one_line_and_the_rest_one_sentence_each() {
         let expected = "\
-seq  time      session  call  tool      decision  grant       level  outcome
+seq  time      call  tool      decision  grant       level  outcome
 2026-09-17 UTC
   0  08:00:00  policy generation 1 loaded, 0 files
   1  08:01:00  brokerd (pid 77) started, level full
   2  08:02:00  s-1: session opened by bxctl
-  3  08:03:00  s-1         1  fs_read   allowed   notes-read  full   result
-  5  08:05:00  s-1         2  fs_read   no_grant  -           -      -
+  3  08:03:00     1  fs_read   allowed   notes-read  full   result
+  5  08:05:00     2  fs_read   no_grant  -           -      -
                /etc is not granted\\x1b
   6  08:06:00  s-2: session opened by bxctl
-  7  08:07:00  s-2         1  fs_write  allowed   notes-read  full   failed timeout
-  8  08:08:00  s-2         2  fs_list   allowed   notes-read  full   open
+  7  08:07:00     1  fs_write  allowed   notes-read  full   failed timeout
+  8  08:08:00     2  fs_list   allowed   notes-read  full   open
  10  08:10:00  s-2: fs_read denied 40 more times (no_grant), 08:00:00 to 08:00:30
  11  08:11:00  a torn line was kept: 3 bytes at offset 10 of 2026-09-17.jsonl
 ";
@@ -263,11 +286,21 @@ seq  time      session  call  tool      decision  grant       level  outcome
     }
 
     #[test]
-    fn at_80_columns_long_cells_wrap() {
-        let text = shown(80);
+    fn at_80_columns_no_session_is_broken_and_above_its_calls_it_stands_once() {
+        let long = "a-session-with-a-name-of-sixty-characters-that-no-column-holds";
+        let renamed = |line: Line| -> Line {
+            let text = serde_json::to_string(&line).unwrap();
+            serde_json::from_str(&text.replace("\"s-2\"", &format!("\"{long}\""))).unwrap()
+        };
+        let lines: Vec<Line> = sample::lines().into_iter().map(renamed).collect();
+        let calls = lines
+            .into_iter()
+            .filter(|line| !matches!(line.entry, Entry::Session { .. }));
+        let text = render(calls, 80);
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-        assert!(
-            text.contains("failed\n") && text.contains(" timeout\n"),
+        assert_eq!(
+            text.matches(&format!("session {long}\n")).count(),
+            1,
             "{text}"
         );
     }
