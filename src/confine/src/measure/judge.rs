@@ -7,7 +7,7 @@ use super::canary::UNPROVABLE;
 use super::status::{CAPABILITY_LINES, Status};
 use super::{Inside, SeenMount, Tried};
 use crate::plan::{Identity, Mount, Namespace, Plan};
-use crate::stage::{DEVICES, SECURE_BITS};
+use crate::stage::{DEVICES, NO_DOMAIN, SECURE_BITS};
 
 /// Everything that was read.
 #[derive(Debug)]
@@ -129,6 +129,9 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
             let (seen, planned) = (&inside.hostname, &evidence.plan.hostname);
             require(seen == planned, || {
                 format!("the host name is {seen:?}, not {planned:?}")
+            })?;
+            require(inside.domain == NO_DOMAIN, || {
+                format!("the domain is {:?}, not {NO_DOMAIN:?}", inside.domain)
             })
         }
         Layer::Pids => pids(evidence),

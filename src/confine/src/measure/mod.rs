@@ -71,6 +71,8 @@ pub struct Inside {
     pub mounts: Vec<SeenMount>,
     /// The host name.
     pub hostname: String,
+    /// The name of its NIS domain.
+    pub domain: String,
     /// The owner of the root of each granted tree.
     pub owners: Vec<u32>,
     /// The acts that were tried.

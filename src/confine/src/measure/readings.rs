@@ -70,6 +70,10 @@ impl Readings {
                 .nodename()
                 .to_string_lossy()
                 .into_owned(),
+            domain: rustix::system::uname()
+                .domainname()
+                .to_string_lossy()
+                .into_owned(),
             owners,
             tried,
             foreign: filter.assert_foreign().err(),

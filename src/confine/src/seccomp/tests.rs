@@ -224,6 +224,7 @@ fn arguments_decide_only_where_they_must() {
     }
 
     check(libc::SYS_fcntl, &[3, 1026], &[3, 4]);
+    check(libc::SYS_fcntl, &[3, 1024], &[3, 4]);
     check(libc::SYS_prlimit64, &[1, 0], &[0, 0]);
     check(libc::SYS_prlimit64, &[7, 0], &[0, 7]);
     for nr in [
@@ -238,6 +239,8 @@ fn arguments_decide_only_where_they_must() {
     for nr in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
         check(nr, &[0, 1], &[0, 0]);
     }
+    check(libc::SYS_setpriority, &[2, 0], &[1, 0]);
+    check(libc::SYS_ioprio_set, &[3, 0], &[2, 0]);
     check(libc::SYS_ioctl, &[0, libc::TIOCSTI], &[0, libc::TIOCGWINSZ]);
     check(
         libc::SYS_ioctl,
@@ -256,6 +259,19 @@ fn arguments_decide_only_where_they_must() {
             &[u64::from(family as u32), 1],
             &[1, 1],
         );
+    }
+    // Other flags of the kind stand above its bits.
+    for flags in [0, libc::SOCK_CLOEXEC, libc::SOCK_NONBLOCK] {
+        let kind = |kind: i32| u64::from((kind | flags) as u32);
+        for datagrams in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+                check(
+                    libc::SYS_socketpair,
+                    &[1, kind(datagrams)],
+                    &[1, kind(connected)],
+                );
+            }
+        }
     }
 }
 

@@ -13,6 +13,9 @@ use crate::measure::Readings;
 use crate::measure::canary::Canaries;
 use crate::message::{FromStage, Inner, NAMESPACES, Step, ToStage, receive, send};
 
+/// The NIS domain of every sandbox: the kernel's own word for none.
+pub(crate) const NO_DOMAIN: &str = "(none)";
+
 pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     // Or whoever looks at the host's processes sees `exe`, for it was started as /proc/self/exe.
     let _: rustix::io::Result<()> = rustix::thread::set_name(c"boxmaker-stage");
@@ -68,7 +71,9 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         if !own_name {
             return Ok(());
         }
-        nix::unistd::sethostname(&plan.hostname).at(Step::Hostname, &plan.hostname)
+        nix::unistd::sethostname(&plan.hostname).at(Step::Hostname, &plan.hostname)?;
+        // A new namespace begins with both names of the host.
+        rustix::system::setdomainname(NO_DOMAIN.as_bytes()).at(Step::Hostname, NO_DOMAIN)
     })?;
     // Opened while everything can still be opened: what they read later is the state of that moment.
     let readings = Readings::open().at(Step::Report, "/proc/self")?;

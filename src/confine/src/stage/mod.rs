@@ -20,6 +20,7 @@ use ipc::Wire;
 
 use crate::message::{FromStage, MessageError, Step, send};
 
+pub(crate) use inner::NO_DOMAIN;
 pub(crate) use landlock::available as landlock_available;
 pub(crate) use mounts::DEVICES;
 pub(crate) use privileges::SECURE_BITS;
