@@ -9,5 +9,6 @@
 
 pub mod binaries;
 pub mod claims;
+pub mod escape;
 pub mod sandbox;
 pub mod system;

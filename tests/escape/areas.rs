@@ -1,0 +1,115 @@
+//! One module for each area of the table, one test in it for each column. A failure names every row that answered
+//! something else than the table says.
+
+use boxmaker_tests::binaries::skipped_without_root;
+use boxmaker_tests::escape::{Column, Room, Row, Stage, column, probe, rows};
+
+macro_rules! areas {
+    ($($area:ident,)+) => {
+        /// The table, by area.
+        const AREAS: &[(&str, &str)] = &[
+            $((stringify!($area), include_str!(concat!("rows/", stringify!($area), ".txt"))),)+
+        ];
+        $(
+            mod $area {
+                use boxmaker_tests::escape::Column;
+
+                #[test]
+                fn succeed_without_a_sandbox() {
+                    super::answer_as_the_table_says(stringify!($area), Column::Free);
+                }
+
+                #[test]
+                fn are_held_back_in_ours_as_root() {
+                    super::answer_as_the_table_says(stringify!($area), Column::Root);
+                }
+
+                #[test]
+                fn are_held_back_in_ours_without_root() {
+                    super::answer_as_the_table_says(stringify!($area), Column::Rootless);
+                }
+
+                #[test]
+                fn answer_as_they_should_in_bubblewrap() {
+                    super::answer_as_the_table_says(stringify!($area), Column::Bubblewrap);
+                }
+            }
+        )+
+    };
+}
+
+areas! {
+    files,
+    modes,
+    mounts,
+    processes,
+    privilege,
+    calls,
+    network,
+    resources,
+    information,
+}
+
+fn area(name: &str) -> Vec<Row> {
+    let (_, text) = AREAS.iter().find(|(area, _)| *area == name).unwrap();
+    rows(text)
+}
+
+fn answer_as_the_table_says(name: &str, column: Column) {
+    let test = format!("escape, {name} in {column:?}");
+    if skipped_without_root(&test) {
+        return;
+    }
+    let probe = match probe() {
+        Ok(probe) => probe,
+        Err(reason) => return println!("skipped: {test}: {reason}"),
+    };
+    let room = Room::new(probe);
+    if column == Column::Bubblewrap
+        && let Err(reason) = column::bubblewrap_works(&room)
+    {
+        return println!("skipped: {test}: {reason}");
+    }
+    let rows = area(name);
+    let ran = column.run(&room, &rows, &Stage::Shipped);
+    let mut wrong = Vec::new();
+    for (row, answer) in rows.iter().zip(&ran.answers) {
+        let gap = |layer: &String| {
+            let measured = ran.confinement.iter().flat_map(|measured| &measured.gaps);
+            let mut gaps = measured.map(|gap| gap.layer.to_string());
+            gaps.any(|gap| gap == *layer)
+        };
+        if row.layer.as_ref().is_some_and(gap) {
+            println!(
+                "skipped: {test}: {}: its layer is a gap on this host",
+                row.name
+            );
+            continue;
+        }
+        let expected = row.expected(column);
+        if !expected.is(answer) {
+            wrong.push(format!(
+                "{} [{}]: {expected} expected, {} answered ({})",
+                row.name,
+                row.act,
+                answer.word(),
+                answer.detail
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{column:?}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_has_at_least_120_rows_each_with_a_name_of_its_own() {
+    let mut names: Vec<String> = AREAS
+        .iter()
+        .flat_map(|(_, text)| rows(text))
+        .map(|row| row.name)
+        .collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(all >= 120, "{all}");
+}
