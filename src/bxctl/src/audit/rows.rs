@@ -40,11 +40,7 @@ pub fn table(rows: &[Row]) -> Table {
             Entry::Decision(decision) => {
                 if session != Some(&decision.session) {
                     let name = format!("session {}", decision.session);
-                    table.row(vec![
-                        "".into(),
-                        "".into(),
-                        Cell::new(name).tone(Tone::Title),
-                    ]);
+                    table.row(vec!["".into(), Cell::new(name).tone(Tone::Title)]);
                     session = Some(&decision.session);
                 }
                 table.row(call(seq, time, decision, row.end.as_ref()));

@@ -159,7 +159,7 @@ fn the_table_joins_a_call_with_its_end_and_shows_controls() {
     assert_eq!(
         call,
         [
-            "1", "08:01:00", "s-1", "1", "fs_read", "allowed", "notes", "-", "result"
+            "1", "08:01:00", "1", "fs_read", "allowed", "notes", "-", "result"
         ]
     );
     assert!(!ended.out.contains(['\x1b', '\u{202e}']), "{}", ended.out);
