@@ -62,6 +62,10 @@ impl Verdict {
             binaries,
             accounts: &accounts,
         };
+        if let Some(config) = sound.config() {
+            let missing = named.by_pool(config);
+            missing.into_iter().for_each(|one| judged.add(one));
+        }
         // Whoever owns the configuration starts boxmaker, and only root's sandboxes have uids of the range.
         if directory.metadata().is_ok_and(|found| found.uid() == 0)
             && let Some(config) = sound.config()

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use policy::{GrantEntry, GrantedPath};
-use proto::config::Config;
+use proto::config::{Config, OTHER_TOOLS};
 use proto::grant::{Grant, Mode};
 use proto::tool::ToolFile;
 use proto::{GrantId, ToolName};
@@ -160,6 +160,28 @@ impl Named<'_> {
             forbidden: false,
         };
         paths.map(missing).collect()
+    }
+
+    /// What `[pool]` of `config.toml` names and is not there.
+    #[must_use]
+    pub fn by_pool(&self, config: &Config) -> Vec<Missing> {
+        let absent = |profile: &&String| {
+            *profile != OTHER_TOOLS && !self.profiles.contains(profile.as_str())
+        };
+        let missing = |profile: &String| {
+            let near = policy::nearest(profile, self.profiles.iter().map(String::as_str));
+            Missing {
+                file: "config.toml".to_owned(),
+                key: vec!["pool".to_owned(), profile.clone()],
+                rule: format!("there is no profile {profile:?} for which stages could wait"),
+                fix: match near {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => format!("name one that exists, or {OTHER_TOOLS:?} for all of tools"),
+                },
+                forbidden: false,
+            }
+        };
+        config.pool.keys().filter(absent).map(missing).collect()
     }
 
     /// The uids of sandboxes, which are to be nobody's.

@@ -213,6 +213,9 @@ impl Judge<'_> {
             accounts: self.accounts,
         };
         let mut found = Vec::new();
+        if let Some(config) = sound.config() {
+            found.extend(named.by_pool(config));
+        }
         // Without root every sandbox has the uid of whoever started boxmaker.
         if self.gives_users
             && let Some(config) = sound.config()

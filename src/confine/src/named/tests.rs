@@ -147,3 +147,25 @@ fn what_may_not_be_looked_at_is_not_said_to_be_absent() {
     let missing = place.tool(&TOOL.replace('@', "closed/program"));
     assert!(missing.len() == 1 && missing[0].forbidden, "{missing:?}");
 }
+
+#[test]
+fn a_pool_is_for_a_profile_that_is_there() {
+    let place = place();
+    let by_pool = |profile: &str| {
+        let pool = [(profile.to_owned(), 3)].into();
+        place.named().by_pool(&Config {
+            pool,
+            ..Config::default()
+        })
+    };
+    for profile in ["tools/*", "tools/base"] {
+        assert_eq!(by_pool(profile), []);
+    }
+    let missing = by_pool("tools/bsae");
+    let [one] = missing.as_slice() else {
+        panic!("{missing:?}");
+    };
+    assert_eq!(one.key, ["pool", "tools/bsae"]);
+    assert!(one.rule.contains("no profile \"tools/bsae\""), "{one:?}");
+    assert_eq!(one.fix, "did you mean \"tools/base\"?");
+}
