@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use boxmaker_tests::claims::{Layers, lacks, layers, quoted, table};
+use boxmaker_tests::claims::{Layers, finding, gaps, lacks, layers, quoted, table};
 use serde_json::json;
 
 use crate::{Machine, boot, own_script};
@@ -99,6 +99,30 @@ fn kernels_have_the_level_and_the_gaps_that_are_tabled() {
         assert_eq!(user["level"], "partial", "{user}");
         lacks(user, "roles/brokerd", &and(&row.of_user));
         lacks(user, "/srv/notes", &and(&row.of_user));
+        // Settings that close user namespaces to plain users, and what is said to open them again.
+        let cases_of = |head: &str| {
+            let of = |(case, _): &(&String, _)| case.starts_with(head);
+            cases
+                .iter()
+                .filter(of)
+                .map(|(_, seen)| seen)
+                .collect::<Vec<_>>()
+        };
+        let (closed, opened) = (cases_of("closed by "), cases_of("opened with sysctl "));
+        let tried = match row.release.as_str() {
+            "bookworm" => 2,
+            _ => 0,
+        };
+        assert_eq!((closed.len(), opened.len()), (tried, tried));
+        for closed in closed {
+            assert!(
+                gaps(finding(closed, "tools/base")).contains("mount"),
+                "{closed}"
+            );
+        }
+        for opened in opened {
+            lacks(opened, "tools/base", &and(&row.of_user));
+        }
         // As root everything asks for full, and starts only where it is to be had, or what is missing is waived.
         let expected = match row.level.as_str() {
             "full" => json!({ "up": true }),
