@@ -121,7 +121,7 @@ pub fn size(bytes: u64) -> String {
         return count(bytes, "byte");
     };
     let unit = UNITS[power as usize - 1];
-    let tenths = u128::from(bytes) * 10 >> (10 * power);
+    let tenths = (u128::from(bytes) * 10) >> (10 * power);
     match (tenths / 10, tenths % 10) {
         (whole, 0) => format!("{whole} {unit}"),
         (whole, tenth) => format!("{whole}.{tenth} {unit}"),
