@@ -71,7 +71,8 @@ fn answer_as_the_table_says(name: &str, column: Column) {
         return println!("skipped: {test}: {reason}");
     }
     let rows = area(name);
-    let ran = column.run(&room, &rows, &Stage::Shipped);
+    let ran = column.run(&room, &rows, &Stage::default());
+    assert_eq!(ran.failed, None, "a sandbox was not launched");
     let mut wrong = Vec::new();
     for (row, answer) in rows.iter().zip(&ran.answers) {
         let gap = |layer: &String| {

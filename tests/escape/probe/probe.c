@@ -1,5 +1,6 @@
 /* `probe ACT [WORD...]` tries one thing and prints one JSON object: {"id", "act", "outcome", "errno", "detail"}.
- * `probe -` reads "ID ACT [WORD...]" line by line from standard input and prints one object for each, in that order.
+ * `probe - [FILTER]` reads "ID ACT [WORD...]" line by line from standard input and prints one object for each, in that
+ * order. With the name of a file it first puts the system call filter on itself that the file holds.
  *
  * Outcomes: "ok" the act did it; "refused" the kernel said errno; "held" nothing was refused and nothing was had;
  * "killed" the kernel ended it by a signal, which detail names; "unable" it could not be tried; "silent" it ended without
@@ -7,9 +8,12 @@
 
 #include "probe.h"
 
-#include <sys/wait.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 /* How long one act may take, in seconds; then it is killed, and the detail is SIGALRM. */
 #define PATIENCE 20
@@ -180,6 +184,23 @@ static void run(const char *id, char **words)
 	}
 }
 
+/* Every process that is started from here on has the filter. */
+static void put_on(const char *path)
+{
+	static struct sock_filter instructions[BPF_MAXINSNS];
+	struct sock_fprog program = { 0, instructions };
+	int file = open(path, O_RDONLY);
+	long length = read(file, instructions, sizeof instructions);
+
+	program.len = length / sizeof *instructions;
+	if (length <= 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) {
+		perror(path);
+		_exit(70);
+	}
+	close(file);
+}
+
 static int run_all(void)
 {
 	static char line[4096];
@@ -207,8 +228,11 @@ int main(int count, char **words)
 		stand(words + 2);
 	if (!strcmp(words[1], "linger"))
 		linger(words + 2);
-	if (!strcmp(words[1], "-"))
+	if (!strcmp(words[1], "-")) {
+		if (words[2])
+			put_on(words[2]);
 		return run_all();
+	}
 	run("", words + 1);
 	return 0;
 }

@@ -249,12 +249,10 @@ static void act_realtime(char **words)
 	done("set");
 }
 
-/* NONCE: a process in a session of its own, whose words hold the nonce, and which is there to stay. */
+/* NAME: a process in a session of its own, with another parent, which is there to stay. */
 static void act_outlive(char **words)
 {
-	char *again[] = { "probe", "linger", words[0], "/", "0", NULL };
 	pid_t child = need(fork(), "fork");
-	int pipes[2];
 
 	if (child) {
 		ended(child);
@@ -263,19 +261,13 @@ static void act_outlive(char **words)
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
-	/* It says its number to nobody. */
-	if (pipe(pipes) == 0)
-		dup2(pipes[1], 1);
-	child = fork();
-	if (child)
+	if (fork())
 		_exit(0);
 	alarm(0);
-	prctl(PR_SET_PDEATHSIG, 0);
-	/* Not exec: linger asks to end with who started it. */
-	strncpy(kept, again[2], sizeof kept - 1);
 	prctl(PR_SET_NAME, words[0]);
-	close(0);
-	close(2);
+	/* Nobody waits for the end of what it would write. */
+	for (int descriptor = 0; descriptor < 3; descriptor++)
+		close(descriptor);
 	for (;;)
 		pause();
 }

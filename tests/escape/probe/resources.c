@@ -174,10 +174,10 @@ static void act_burn(char **words)
 	done("%ld ms", wanted);
 }
 
-/* A process that no signal but one ends, and that does not end. */
+/* NAME: a process that no signal but one ends, and that does not end. */
 static void act_stay(char **words)
 {
-	(void)words;
+	prctl(PR_SET_NAME, words[0]);
 	alarm(0);
 	for (int one = 1; one < 32; one++)
 		signal(one, SIG_IGN);
@@ -195,6 +195,6 @@ const struct act resources[] = {
 	{ "crowd", 2, act_crowd },
 	{ "limit", 2, act_limit },
 	{ "burn", 1, act_burn },
-	{ "stay", 0, act_stay },
+	{ "stay", 1, act_stay },
 	{ 0 },
 };

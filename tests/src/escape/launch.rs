@@ -14,6 +14,8 @@ pub struct Launch {
     pub stage: PathBuf,
     /// The program that runs in the sandbox; it is told to read its acts.
     pub probe: PathBuf,
+    /// A filter that it puts on itself before.
+    pub filter: Option<PathBuf>,
     /// The profile, as a file.
     pub profile: String,
     /// The granted trees.
@@ -22,6 +24,8 @@ pub struct Launch {
     pub input: String,
     /// How long it may take.
     pub wall_ms: u64,
+    /// Whether to look at its processor time.
+    pub watch_processor: bool,
 }
 
 /// What became of it.
@@ -33,6 +37,8 @@ pub struct Launched {
     pub cause: ExitCause,
     /// How.
     pub exit: Option<ExitStatus>,
+    /// Whether it was held back from the processor, if that was looked at and can be seen.
+    pub throttled: Option<bool>,
     /// What the program wrote.
     pub stdout: String,
     /// What it complained about.

@@ -7,12 +7,13 @@ pub mod launch;
 mod outside;
 mod program;
 mod room;
+mod start;
 mod table;
 
 pub use column::{Answer, Column, Stage};
 pub use program::probe;
 pub use room::Room;
-pub use table::{Expected, Row, rows};
+pub use table::{Expected, Outside, Row, rows};
 
 /// Who the plain user is.
 pub const USER: u32 = 71_001;

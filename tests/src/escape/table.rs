@@ -5,9 +5,21 @@
 //! An answer is `ok`, `held`, an errno, or the signal that killed it; `/` separates answers that are equally right, `=` is
 //! the answer of the column to the left, `any` is whatever the settings of the host make of it. Remarks are separated by
 //! `;`: `user` (without a sandbox the plain user tries it), `alone` (it gets a launch of its own), `layer NAME` (not judged
-//! where the launch says that this layer is a gap), `why TEXT` (why the act cannot simply succeed without a sandbox).
+//! where the launch says that this layer is a gap), `outside WHAT` (the act succeeds, and what comes of it is seen from
+//! outside; a launch of its own), `why TEXT` (why the act cannot simply succeed without a sandbox).
 
 use super::column::{Answer, Column};
+
+/// What is looked at from outside, after an act that itself succeeds everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// Whether what it has started is there after the program's end.
+    Left,
+    /// Whether that is there after the end of who started all of it, while process 1 of the sandbox is stopped.
+    Orphaned,
+    /// Whether it got all the processor time that it wanted at once.
+    Unthrottled,
+}
 
 /// The answers that are right for one row in one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +55,8 @@ pub struct Row {
     pub alone: bool,
     /// The layer that refuses, where a launch may lack it.
     pub layer: Option<String>,
+    /// Who says what came of it, if not the act.
+    pub outside: Option<Outside>,
 }
 
 impl Row {
@@ -86,6 +100,7 @@ fn row(line: &str) -> Row {
         user: false,
         alone: false,
         layer: None,
+        outside: None,
     };
     let mut reason = false;
     for remark in remarks
@@ -99,6 +114,15 @@ fn row(line: &str) -> Row {
             _ if remark == "alone" => row.alone = true,
             Some(("layer", layer)) => row.layer = Some(layer.to_owned()),
             Some(("why", _)) => reason = true,
+            Some(("outside", what)) => {
+                row.alone = true;
+                row.outside = Some(match what {
+                    "left" => Outside::Left,
+                    "orphaned" => Outside::Orphaned,
+                    "unthrottled" => Outside::Unthrottled,
+                    _ => panic!("{line:?}: nobody looks at {what:?}"),
+                });
+            }
             _ => panic!("{line:?}: {remark:?} is no remark"),
         }
     }

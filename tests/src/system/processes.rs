@@ -15,12 +15,21 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// It did not within [`PATIENCE`].
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes(holds), "{what}: not within 30 s");
+}
+
+/// Waits until `holds`, and says whether it did within [`PATIENCE`].
+#[must_use]
+pub fn comes(mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within 30 s");
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
         thread::sleep(Duration::from_millis(10));
     }
+    true
 }
 
 /// One process, told from a later one of the same number by its start.
@@ -115,6 +124,13 @@ impl Process {
         }
         found
     }
+}
+
+/// Every process whose command has this name, as far as the kernel keeps it.
+#[must_use]
+pub fn named(command: &str) -> Vec<Process> {
+    let all = children().into_values().flatten();
+    all.filter(|process| process.command() == command).collect()
 }
 
 /// Every process that lives, by its parent.
