@@ -275,6 +275,8 @@ fn restarts_are_stated_in_times_percent_and_a_count() {
     assert_eq!(restart.backoff_max.as_millis(), 2000);
     assert_eq!((restart.jitter, restart.give_up.get()), (100, 3));
     assert_eq!(restart.window.as_secs(), 60);
+    let equal = "[restart]\nbackoff_first = \"2s\"\nbackoff_max = \"2s\"\njitter = 0\n";
+    expect("config.toml", equal, &[]);
     for (line, told) in [
         ("restart.jitter = 101", "2: `restart.jitter` is 101 percent"),
         ("restart.jitter = -1", "2: `restart.jitter`: invalid value"),

@@ -40,6 +40,12 @@ fn grants_state_what_they_must() {
         &grant("edit", &[], ""),
         &["1: does not state `after_untrusted`"],
     );
+    // One that is stated wrong is not missing as well.
+    expect(
+        "grants/g.toml",
+        &grant("copy", &[], "after_untrusted = \"never\""),
+        &["4: `after_untrusted`: unknown value"],
+    );
     // A tool without side effects gets one from a whole path that it may write.
     expect("grants/g.toml", &grant("log", &["read:/a"], ""), &[]);
     expect(
