@@ -131,9 +131,12 @@ impl Advisor {
                 switches.push(Switch::Root);
             }
             return sentence(&switches, around).or_else(|| {
-                let text = match self.is_root {
-                    true => "start boxmaker with all capabilities of root",
-                    false => {
+                let text = match (self.is_root, around.remapped) {
+                    (true, true) => {
+                        "start boxmaker in a user namespace that has 80 users besides the system's own, or in none"
+                    }
+                    (true, false) => "start boxmaker with all capabilities of root",
+                    (false, _) => {
                         "start boxmaker as root: with sudo, or as a systemd unit without User="
                     }
                 };

@@ -143,6 +143,10 @@ fn mapped_users_are_told_that_id_maps_need_the_hosts_root() {
         helps(&root, Layer::Uid),
         "id maps need root of the host: start the container with podman started as root"
     );
+    // Root of a user namespace that has nobody else in it.
+    let alone =
+        advisor(USER, true, root.around.clone()).of_gap(Layer::Uid, &lacking(&[Layer::Uid]));
+    assert!(alone.unwrap().contains("80 users"));
     // Its namespaces are made in a user namespace, where masks count.
     assert!(root.of_failure().unwrap().contains("unmask=ALL"));
 }
