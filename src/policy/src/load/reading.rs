@@ -129,6 +129,7 @@ impl<'a> Document<'a> {
         // no variable is called like that.
         let slipped = match place {
             Place::Resources if !words::RESOURCES.contains(&stated) => meant::sunk(self, place, at),
+            Place::Pool if value.as_integer().is_none() => meant::sunk(self, place, at),
             Place::Properties if value.as_table().is_none() => meant::sunk(self, place, at),
             Place::Env if words::is_of_profile(key) => Some(meant::by(self, place, at)),
             _ => None,

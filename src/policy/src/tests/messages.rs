@@ -211,12 +211,16 @@ fn each_kind_of_mistake_in_a_tool_or_the_configuration_is_told_in_full() {
             "config.toml:2: `waive` stands below [restart] and belongs above it; move the line up, above the first line that begins with `[`: there it is a key of config.toml",
         ),
         (
+            "[pool]\ncgroup = \"v2\"\n",
+            "config.toml:2: `cgroup` stands below [pool] and belongs above it; move the line up, above the first line that begins with `[`: there it is a key of config.toml",
+        ),
+        (
             "give_up = 3\n",
             "config.toml:1: `give_up` belongs in [restart]; write it below a line [restart], or as `restart.give_up`",
         ),
         (
             "[restarts]\ngive_up = 3\n",
-            "config.toml:1: unknown key `restarts`; did you mean `restart`? the keys here are waive, uid_range, cgroup, restart, approvals, session",
+            "config.toml:1: unknown key `restarts`; did you mean `restart`? the keys here are waive, uid_range, cgroup, restart, approvals, session, audit, pool",
         ),
         (
             "[restart]\nexpirey = \"10m\"\n",
