@@ -10,5 +10,6 @@
 pub mod binaries;
 pub mod claims;
 pub mod escape;
+pub mod plain;
 pub mod sandbox;
 pub mod system;

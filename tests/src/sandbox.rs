@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use confine::launch::{Launcher, LauncherOptions, PoolSizes, StageStdio};
+use confine::launch::{BareOptions, Launcher, LauncherOptions, PoolSizes, StageStdio};
 use confine::plan::{Access, LandlockRule, Limits, Mount, Namespace, Plan, Program, Rule, Seccomp};
 use proto::config::CgroupChoice;
 use proto::{Hash32, Layer, Level};
@@ -35,6 +35,24 @@ pub fn launcher_with(stage: &Path, name: &str, waive: Vec<Layer>) -> Launcher {
     .unwrap()
 }
 
+/// The same where no namespace can be made, for the reason `why`, with the directories of its sandboxes in `directory`,
+/// from which it has its name.
+///
+/// # Panics
+/// The host refuses it.
+#[must_use]
+pub fn launcher_without_namespaces(stage: &Path, why: &str, directory: &Path) -> Launcher {
+    Launcher::new(LauncherOptions {
+        name: directory.display().to_string().replace('/', "-"),
+        bare: Some(BareOptions {
+            why: why.to_owned(),
+            directory: directory.to_owned(),
+        }),
+        ..options(stage, "bare")
+    })
+    .unwrap()
+}
+
 /// The same, with so many stages of each kind in its warm pool.
 ///
 /// # Panics
@@ -57,25 +75,30 @@ fn options(stage: &Path, name: &str) -> LauncherOptions {
         name: format!("test-{name}-{}", std::process::id()),
         waive: Vec::new(),
         pool: PoolSizes::default(),
-        canaries: std::env::temp_dir(),
+        bare: None,
     }
 }
 
-/// Makes of a plan one that needs no namespaces, as derived plans are where none can be made.
+/// Makes of a plan what it is where no namespace can be made, under a Landlock of this ABI: the host's paths, no `/proc`,
+/// and a narrower filter.
 ///
 /// # Panics
-/// The sets that narrow the filter are not there.
-pub fn make_bare(plan: &mut Plan) {
+/// The sets do not compile.
+pub fn strip(plan: &mut Plan, landlock_abi: u8) {
     plan.namespaces.clear();
     plan.mounts
-        .retain(|mount| matches!(mount, Mount::Tree { .. }));
-    plan.seccomp
-        .sets
-        .extend(["bare", "bare-fixed"].map(str::to_owned));
-    let filter = confine::seccomp::filter(&plan.seccomp.sets).unwrap();
-    plan.seccomp.program = filter.hash();
-    plan.landlock
-        .retain(|rule| !matches!(rule.path.as_str(), "/proc" | "/tmp"));
+        .retain(|mount| matches!(mount, Mount::Scratch { .. } | Mount::Tree { .. }));
+    plan.landlock.retain(|rule| rule.path != "/proc");
+    let scratch = ("TMPDIR".to_owned(), "/tmp".to_owned());
+    plan.program.env.extend([scratch]);
+    plan.seccomp.sets.push("bare".to_owned());
+    if plan.trees().count() == 0 || plan.trees().any(|(_, _, access)| !access.writes()) {
+        plan.seccomp.sets.push("bare-fixed".to_owned());
+    }
+    if landlock_abi < 6 {
+        plan.seccomp.sets.push("bare-old".to_owned());
+    }
+    plan.seccomp.program = confine::seccomp::filter(&plan.seccomp.sets).unwrap().hash();
 }
 
 /// Waits until this many stages wait in the warm pool.

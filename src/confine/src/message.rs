@@ -67,6 +67,12 @@ steps! {
     ReceiveTrees = "receive-trees",
     /// Inner: open its own namespaces, to show them.
     OpenNamespaces = "open-namespaces",
+    /// Inner, without namespaces: become the parent of every orphan, since there is no pid 1 to be.
+    Subreaper = "subreaper",
+    /// Inner, without namespaces: take the mark by which the launcher knows every process of the sandbox.
+    Mark = "mark",
+    /// Inner, without namespaces: bound the processes of the user, since nothing counts those of the sandbox.
+    Processes = "processes",
     /// Inner: build the new root.
     Mounts = "mounts",
     /// Inner: make the new root read-only.
@@ -128,8 +134,7 @@ pub(crate) enum ToStage {
         pids: u32,
         joins: Vec<proto::Layer>,
     },
-    /// To the inner stage; descriptors: standard input, output and error of the program, and in a bare sandbox an empty
-    /// directory for the canaries.
+    /// To the inner stage; descriptors: standard input, output and error of the program.
     Inner(Box<Inner>),
     /// To the inner stage, as often as needed after `Inner`; descriptors: the next trees.
     Trees {},
@@ -145,7 +150,7 @@ pub(crate) enum ToStage {
 pub(crate) struct Inner {
     pub(crate) plan: Plan,
     pub(crate) identity: Identity,
-    /// Trees that follow.
+    /// Descriptors that follow: the trees, and of a bare sandbox its scratch directory and one for canaries.
     pub(crate) trees: usize,
     /// Where each tree is on the host, if the stage itself has to copy it: in a user namespace the launcher's copies
     /// could not be attached.
@@ -158,6 +163,18 @@ pub(crate) struct Inner {
     pub(crate) uts_namespace: u64,
     /// The Landlock ABI that the launcher found.
     pub(crate) landlock_abi: u8,
+    /// What a sandbox without namespaces needs besides.
+    pub(crate) bare: Option<Bare>,
+}
+
+/// What a sandbox without namespaces needs besides its plan.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bare {
+    /// The path of its scratch directory.
+    pub(crate) scratch: String,
+    /// The limit that marks its processes.
+    pub(crate) mark: u64,
 }
 
 /// What the stage tells the launcher.

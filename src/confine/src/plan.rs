@@ -7,6 +7,9 @@ use proto::{Hash32, Level};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+/// Where a plan has its scratch directory.
+pub(crate) const SCRATCH: &str = "/tmp";
+
 /// A kind of namespace that the stage makes for itself (namespaces(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,7 +54,8 @@ impl Access {
     }
 }
 
-/// One mount, symbolic link or directory of the sandbox's root, in the order they are made.
+/// One mount, symbolic link or directory of the sandbox's root, in the order they are made. A bare sandbox
+/// ([`Plan::is_bare`]) mounts nothing: its trees are where they are on the host, and its scratch is a directory there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mount", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mount {
@@ -73,7 +77,8 @@ pub enum Mount {
     Proc,
     /// `/dev` with `null`, `zero`, `full`, `random`, `urandom` and the links to descriptors.
     Devices,
-    /// A private `/tmp` in memory, owned by the sandbox's uid.
+    /// A private `/tmp` in memory, owned by the sandbox's uid. In a bare sandbox a directory of its own, without these
+    /// limits; `/tmp` stands for it in the plan, and becomes its path in the environment.
     Scratch {
         /// Its size in bytes.
         bytes: u64,
@@ -176,7 +181,7 @@ pub struct Identity {
 pub struct Plan {
     /// The profile it comes from.
     pub profile: String,
-    /// The namespaces it makes.
+    /// The namespaces it makes; none if it is bare.
     pub namespaces: Vec<Namespace>,
     /// The host name inside.
     pub hostname: String,
@@ -195,6 +200,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether it is the plan of a process that gives up what it can and stays in the supervisor's namespaces.
+    #[must_use]
+    pub const fn is_bare(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
     /// SHA-256 of the canonical JSON: the fields in the order of this file, maps by key, no white space.
     ///
     /// # Errors
@@ -203,13 +214,6 @@ impl Plan {
         Ok(Hash32::new(
             Sha256::digest(serde_json::to_vec(self)?).into(),
         ))
-    }
-
-    /// Whether no namespace can be made for it: it keeps the host's root, of which its mounts name only the granted trees, and
-    /// its Landlock rules are about the host's paths.
-    #[must_use]
-    pub const fn is_bare(&self) -> bool {
-        self.namespaces.is_empty()
     }
 
     /// The granted trees, in the order in which their descriptors are passed.

@@ -1,15 +1,15 @@
 //! From a permit to everything a sandbox needs: its plan, its trees, its input. `prepare` and `explain` both come
 //! through here, so what is explained is what is launched.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use confine::derive::{derive, let_read};
-use confine::host::{Host, HostError};
+use confine::host::{Host, HostError, Privilege};
 use confine::launch::GrantedTree;
 use confine::named::program;
-use confine::plan::{Mount, Plan, Program};
+use confine::plan::{Access, Mount, Plan, Program};
 use confine::resolve::ResolveError;
-use policy::Permit;
+use policy::{BindingAccess, GrantedPath, Permit};
 use proto::DenyReason;
 use proto::grant::Mode;
 use proto::tool::ToolKind;
@@ -61,7 +61,10 @@ pub(crate) struct Design {
 pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal> {
     let (tool, grant) = (permit.tool(), permit.grant());
     let launch = |detail: String| Refusal::new(DenyReason::LaunchFailed, detail);
-    let trees = narrow(permit.bindings(), &loaded.guard).map_err(|error| refuse(&error))?;
+    let mut trees = narrow(permit.bindings(), &loaded.guard).map_err(|error| refuse(&error))?;
+    if loaded.privilege == Privilege::Bare {
+        write_as_around(&mut trees, grant.paths());
+    }
     check_denied(loaded, tool.name(), &trees)?;
 
     let named = loaded.owners.get(grant.id()).copied();
@@ -128,6 +131,28 @@ pub(crate) fn design(loaded: &Loaded, permit: Permit) -> Result<Design, Refusal>
         trees: granted,
         input,
     })
+}
+
+/// Without mounts, what is to be read in a tree that is written is written too. Where the grant says so anyway the plan
+/// says it as well; where it does not there will be no plan.
+fn write_as_around(trees: &mut [Tree], granted: &[GrantedPath]) {
+    let written: Vec<PathBuf> = trees
+        .iter()
+        .filter(|tree| tree.access.writes())
+        .map(|tree| tree.path.clone())
+        .collect();
+    for tree in trees.iter_mut().filter(|tree| !tree.access.writes()) {
+        let holding = granted
+            .iter()
+            .filter(|entry| tree.path.starts_with(entry.path()));
+        let innermost = holding.clone().map(|entry| entry.path().len()).max();
+        let may_write = holding
+            .filter(|entry| Some(entry.path().len()) == innermost)
+            .any(|entry| entry.access() == BindingAccess::Write);
+        if may_write && written.iter().any(|outer| tree.path.starts_with(outer)) {
+            tree.access = Access::ReadWriteFiles;
+        }
+    }
 }
 
 /// Where a tool starts: `root`, or beside it where it is no directory. Not in `/` then, because what a call names below

@@ -7,6 +7,7 @@
 pub mod cli;
 
 mod approvals;
+mod bare;
 mod books;
 mod broker;
 mod demo;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use confine::accounts::Accounts;
 use confine::host::Privilege;
 use confine::judged::Judged;
+use confine::launch::Means;
 use confine::named::{Missing, Named, place_of, program};
 use confine::profile::Profiles;
 use ipc::Files;
@@ -31,6 +32,13 @@ pub(crate) struct Directories {
     pub(crate) binaries: PathBuf,
 }
 
+impl Directories {
+    /// The program that confines itself and then becomes a tool.
+    pub(crate) fn stage(&self) -> PathBuf {
+        self.binaries.join("boxmaker-stage")
+    }
+}
+
 /// One generation of everything that was loaded.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -48,6 +56,8 @@ pub(crate) struct Loaded {
     pub(crate) binaries: PathBuf,
     /// What this process may do.
     pub(crate) privilege: Privilege,
+    /// Why it can make no namespaces, if it cannot.
+    pub(crate) refusal: Option<String>,
     /// Where the files are.
     pub(crate) config: PathBuf,
     /// What the owner should know although it is no mistake, each with its file and line.
@@ -122,20 +132,20 @@ fn load_on(
         .collect();
     let sound = std::mem::take(&mut judged.sound);
     let guard = guard(directories, &sound, &mut problems);
-    let privilege = Privilege::of_this_process(&directories.binaries.join("boxmaker-stage"));
+    let means = Means::of_this_process(&directories.stage());
     let mut judge = Judge {
         // Where that could not be found out nothing is loaded.
-        gives_users: privilege
+        gives_users: means
             .as_ref()
-            .is_ok_and(|privilege| privilege.gives_users()),
+            .is_ok_and(|means| means.privilege.gives_users()),
         binaries: &directories.binaries,
         accounts,
         judged: &mut judged,
     };
     let owners = judge.all(&sound, &guard);
-    match (privilege, judged) {
+    match (means, judged) {
         (
-            Ok(privilege),
+            Ok(Means { privilege, refusal }),
             Judged {
                 files,
                 policy: Some(policy),
@@ -152,11 +162,12 @@ fn load_on(
             owners,
             binaries: directories.binaries.clone(),
             privilege,
+            refusal,
             config: directories.config.clone(),
             warnings: warnings.iter().map(ToString::to_string).collect(),
         }),
-        (privilege, judged) => {
-            problems.extend(privilege.err().map(|error| Problem {
+        (means, judged) => {
+            problems.extend(means.err().map(|error| Problem {
                 text: error.to_string(),
                 forbidden: false,
             }));

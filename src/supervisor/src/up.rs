@@ -20,6 +20,7 @@ use proto::config::OTHER_TOOLS;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::bare::{bare, bare_reason};
 use crate::books::digest;
 use crate::broker::{Core, clock};
 use crate::home::{self, HomeError};
@@ -170,13 +171,19 @@ fn about(loaded: &Loaded, socket: &Path) -> String {
         let layers: Vec<_> = waive.iter().map(|layer| layer.as_str()).collect();
         text.push_str(&format!("; waived: {}", layers.join(", ")));
     }
-    text.push_str(match loaded.privilege {
-        Privilege::Bare => {
-            "; no namespace can be made here, so the level is partial at best: see boxmaker doctor"
+    match (loaded.privilege, &loaded.refusal) {
+        (Privilege::Bare, refusal) => {
+            let why = bare_reason(refusal.as_deref().unwrap_or_default());
+            text.push_str(&format!(
+                "; without namespaces: every sandbox has the host's paths, processes and network, held back by Landlock and \
+                 the system call filter alone, so the level is partial at best; {why}"
+            ));
         }
-        privilege if privilege.gives_users() => "",
-        _ => "; without root: every sandbox has your uid, so the level is partial at best",
-    });
+        (privilege, _) if privilege.gives_users() => {}
+        _ => text.push_str(
+            "; without root: every sandbox has your uid, so the level is partial at best",
+        ),
+    }
     text
 }
 
@@ -216,13 +223,16 @@ fn launcher(directories: &Directories, loaded: &Loaded) -> Result<Launcher, UpEr
     let canonical = fs::canonicalize(home).map_err(failed("look at", home))?;
     let hash = digest(canonical.as_os_str().as_encoded_bytes()).to_string();
     let options = LauncherOptions {
-        stage: directories.binaries.join("boxmaker-stage"),
+        stage: directories.stage(),
         uid_range: config.uid_range,
         cgroup: config.cgroup,
         name: hash.get(..8).unwrap_or_default().to_owned(),
         waive: config.waive.clone(),
         pool: pool(&config.pool),
-        canaries: home.join("run"),
+        bare: loaded
+            .refusal
+            .as_ref()
+            .map(|refusal| bare(refusal, home.join("run/sandboxes"))),
     };
     Ok(Launcher::new(options)?)
 }

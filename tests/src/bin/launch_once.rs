@@ -1,7 +1,9 @@
 //! Launches one shell script in a sandbox, as whoever started it, and prints what was measured and how it ended as one
 //! JSON object. The tests start it as a plain user.
 //!
-//! `launch-once STAGE SCRIPT [TREE]`: the tree may be read and written.
+//! `launch-once STAGE SCRIPT [TREE]`: the tree may be read and written. With `LANDLOCK_ABI` in the environment a sandbox
+//! without namespaces gets the filter that belongs to a Landlock of that age; with `LAUNCHER_HOME` it has its directories
+//! there, and is the next life of whoever had them there before.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,22 +13,27 @@
 use std::path::Path;
 use std::time::Duration;
 
-use boxmaker_tests::sandbox::{grant, launcher, make_bare, plan, stdio};
+use boxmaker_tests::sandbox::{grant, launcher, launcher_without_namespaces, plan, stdio, strip};
 use confine::host::Privilege;
-use confine::launch::{GrantedTree, IdentityChoice};
+use confine::launch::{GrantedTree, IdentityChoice, Means};
 use confine::plan::{Access, Namespace};
 use confine::resolve::Root;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (stage, script) = (&words[0], &words[1]);
-    let launcher = launcher(Path::new(stage), "once");
+    let stage = Path::new(stage);
+    let home = std::env::var_os("LAUNCHER_HOME");
+    // Left behind where this process is killed, so whoever does that names a home.
+    let temporary = home.is_none().then(|| tempfile::tempdir().unwrap());
+    let own = home.as_ref().map(Path::new);
+    let own = own.or(temporary.as_ref().map(|made| made.path())).unwrap();
+    let means = Means::of_this_process(stage).unwrap();
+    let launcher = match &means.refusal {
+        None => launcher(stage, "once"),
+        Some(refusal) => launcher_without_namespaces(stage, refusal, own),
+    };
     let mut plan = plan(&["/usr/bin/sh", "-c", script]);
-    match Privilege::of_this_process(Path::new(stage)).unwrap() {
-        Privilege::Root => {}
-        Privilege::UserNamespace => plan.namespaces.insert(0, Namespace::User),
-        Privilege::Bare => make_bare(&mut plan),
-    }
     let mut trees = Vec::new();
     if let Some(path) = words.get(2).map(Path::new) {
         grant(&mut plan, path, true, Access::ReadWriteTree);
@@ -36,6 +43,16 @@ fn main() {
             descriptor,
             owner: root.itself().owner,
         });
+    }
+    match means.privilege {
+        Privilege::Root => {}
+        Privilege::UserNamespace => plan.namespaces.insert(0, Namespace::User),
+        Privilege::Bare => {
+            let named = std::env::var("LANDLOCK_ABI").ok();
+            let found = launcher.landlock().abi();
+            let abi = named.map_or(found, |abi| abi.parse().unwrap());
+            strip(&mut plan, abi);
+        }
     }
     let (ends, output) = stdio();
     let prepared = match launcher.prepare(plan, trees, ends, IdentityChoice::Fresh) {
@@ -50,6 +67,7 @@ fn main() {
     let (stdout, stderr) = output.read();
     let result = serde_json::json!({
         "confinement": confinement,
+        "left": std::fs::read_dir(own).unwrap().count(),
         "exit": ended.exit,
         "detail": ended.detail,
         "stdout": stdout,

@@ -87,10 +87,10 @@ pub enum TreeProblem {
     /// Something that is not a directory cannot hold another tree.
     #[error("it lies in {0}, which is a file")]
     InFile(String),
-    /// Without a mount of its own it would get the access of a tree around it as well.
+    /// Without a mount of its own it would be written with the tree around it.
     #[error(
-        "it lies in {0}, which may do more: without a mount namespace it could do the same; grant directories that do not \
-         lie in one another"
+        "it may only be read and lies in {0}, which may be written: without a mount namespace it would be written too; \
+         grant directories that do not lie in one another"
     )]
     Inner(String),
     /// Without a mount of its own a program could be changed.
@@ -126,29 +126,30 @@ pub fn derive(
     }
     check_program(&program, host)?;
     let root = Root::build(profile, trees, host)?;
-    let bare = host.privilege == Privilege::Bare;
-    let sets = match bare {
-        true => {
-            bare::check(&root).map_err(|(path, error)| DeriveError::Tree { path, error })?;
-            bare::sets(&profile.seccomp, &root)
-        }
-        false => profile.seccomp.clone(),
-    };
+    let mut sets = profile.seccomp.clone();
+    let mut landlock = rules(&root);
+    let is_bare = host.privilege == Privilege::Bare;
+    if is_bare {
+        bare::check(&root).map_err(|(path, error)| DeriveError::Tree { path, error })?;
+        bare::environment(&mut program.env);
+        sets = bare::sets(&sets, &root, host.landlock_abi);
+        landlock = bare::rules(landlock);
+    }
+    let mounts = root.into_mounts(&profile.limits);
     let filter = seccomp::filter(&sets).map_err(|source| DeriveError::Seccomp {
         profile: profile.name.clone(),
         source,
     })?;
-    let landlock = rules(&root, bare);
-    let mut mounts = root.into_mounts(&profile.limits);
-    if bare {
-        mounts = bare::mounts(mounts);
-    }
     Ok(Plan {
         profile: profile.name.clone(),
         namespaces: namespaces(profile, host.privilege),
         hostname: HOSTNAME.to_owned(),
         landlock,
-        mounts,
+        mounts: if is_bare {
+            bare::mounts(mounts)
+        } else {
+            mounts
+        },
         seccomp: Seccomp {
             sets,
             program: filter.hash(),
@@ -194,14 +195,13 @@ pub fn let_read(plan: &mut Plan, path: &str) -> Result<(), DeriveError> {
     Ok(())
 }
 
-/// The profile's namespaces, and without privileges the user namespace first, in which the others can be made; none where
-/// none can be.
+/// The profile's namespaces, and without privileges the user namespace first, in which the others can be made. Where none
+/// can be made there are none.
 fn namespaces(profile: &Profile, privilege: Privilege) -> Vec<Namespace> {
-    let user = match privilege {
-        Privilege::Bare => return Vec::new(),
-        Privilege::UserNamespace => Some(Namespace::User),
-        Privilege::Root => None,
-    };
+    if privilege == Privilege::Bare {
+        return Vec::new();
+    }
+    let user = (privilege == Privilege::UserNamespace).then_some(Namespace::User);
     user.into_iter()
         .chain(profile.namespaces.iter().copied())
         .collect()
@@ -237,8 +237,8 @@ fn check_program(program: &Program, host: &Host) -> Result<(), DeriveError> {
 }
 
 /// The Landlock rules that go with a root: what is mounted may be read, what has to be executed may be executed, and
-/// trees are as they were granted. On a `bare` host `/proc` and `/tmp` are everybody's, and nothing is granted there.
-fn rules(root: &Root<'_>, bare: bool) -> Vec<LandlockRule> {
+/// trees are as they were granted.
+fn rules(root: &Root<'_>) -> Vec<LandlockRule> {
     let mut rules = Vec::new();
     let mut add = |path: &str, rule| {
         rules.push(LandlockRule {
@@ -253,18 +253,14 @@ fn rules(root: &Root<'_>, bare: bool) -> Vec<LandlockRule> {
     for path in executed {
         add(path, Rule::Execute);
     }
-    if !bare {
-        add("/proc", Rule::Read);
-    }
+    add("/proc", Rule::Read);
     for name in ["full", "null", "zero"] {
         add(&format!("/dev/{name}"), Rule::Device);
     }
     for name in ["random", "urandom"] {
         add(&format!("/dev/{name}"), Rule::Read);
     }
-    if !bare {
-        add("/tmp", Rule::Scratch);
-    }
+    add("/tmp", Rule::Scratch);
     for (path, access) in root.trees() {
         add(path, Rule::Tree(access));
     }

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DeriveError, TreeProblem, is_below};
 use crate::host::{Host, Link, Located};
-use crate::plan::{Access, Mount};
+use crate::plan::{Access, Mount, SCRATCH};
 use crate::profile::{Limits, Profile};
 
 /// What every sandbox makes anew.
 const OWN: &[&str] = &["/proc", "/dev", "/sys"];
-const SCRATCH: &str = "/tmp";
 
 /// A granted tree.
 struct Tree<'a> {

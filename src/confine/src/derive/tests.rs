@@ -76,6 +76,7 @@ pub(super) fn host(program: &str) -> Host {
     ];
     Host {
         privilege: Privilege::Root,
+        landlock_abi: 0,
         views: BTreeMap::from(views),
         program: program.to_owned(),
         chain: vec![file(program), loader()],

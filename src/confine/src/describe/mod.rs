@@ -90,6 +90,16 @@ fn program(text: &mut Text, plan: &Plan) {
 
 fn sees(text: &mut Text, plan: &Plan) {
     text.section("Sees");
+    if plan.is_bare() {
+        text.fact("the host's paths, of which nothing can be opened but this:");
+        for rule in &plan.landlock {
+            match rule.rule {
+                Rule::Read => text.fact(&format!("{} (to read)", shown(&rule.path))),
+                Rule::Device => text.fact(&format!("{} (to read and write)", shown(&rule.path))),
+                Rule::Execute | Rule::Scratch | Rule::Tree(_) => {}
+            }
+        }
+    }
     for mount in &plan.mounts {
         text.fact(&match mount {
             Mount::View { path, directory } => {
@@ -99,6 +109,9 @@ fn sees(text: &mut Text, plan: &Plan) {
             Mount::Link { path, target } => format!("{} -> {}", shown(path), shown(target)),
             Mount::Proc => "/proc (its own processes only)".to_owned(),
             Mount::Devices => "/dev (null, zero, full, random, urandom)".to_owned(),
+            Mount::Scratch { .. } if plan.is_bare() => {
+                "/tmp, which stands for a directory of its own in boxmaker's home, without a limit on its size".to_owned()
+            }
             Mount::Scratch { bytes, inodes } => {
                 format!("/tmp (private, {}, {inodes} inodes)", size(*bytes))
             }
@@ -192,8 +205,18 @@ fn limits(text: &mut Text, plan: &Plan) {
 
 fn identity(text: &mut Text, plan: &Plan) {
     text.section("Identity and level");
-    text.fact("a user id of its own, no groups, no capabilities");
-    text.fact(&format!("host name {}", shown(&plan.hostname)));
+    text.fact(
+        if plan.is_bare() || plan.namespaces.contains(&Namespace::User) {
+            "the user id and the groups of whoever starts boxmaker, no capabilities"
+        } else {
+            "a user id of its own, no groups, no capabilities"
+        },
+    );
+    if plan.is_bare() {
+        text.fact("the host's processes and host name are seen, and its own are seen by others");
+    } else {
+        text.fact(&format!("host name {}", shown(&plan.hostname)));
+    }
     let namespaces = plan.namespaces.iter().map(|one| namespace(*one));
     let namespaces: Vec<_> = namespaces.collect();
     let none = "no namespace of its own".to_owned();

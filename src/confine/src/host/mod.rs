@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub use caps::errors::CapsError;
 pub use locate::{Link, Located};
 
+use crate::launch::Means;
 use crate::profile::Profile;
 
 /// What the supervisor may do, which decides how a sandbox comes about.
@@ -29,11 +30,16 @@ pub enum Privilege {
 
 impl Privilege {
     /// What the calling process may do: by its effective capabilities (capabilities(7)), and without these by whether
-    /// `stage` can build the empty sandbox of a plain user, which is tried.
+    /// `stage` can build the empty sandbox of a plain user, which is tried; [`Means`] says also why it cannot.
     ///
     /// # Errors
     /// The process cannot read its own capabilities.
     pub fn of_this_process(stage: &Path) -> Result<Self, CapsError> {
+        Ok(Means::of_this_process(stage)?.privilege)
+    }
+
+    /// Whether the calling process has all that [`Self::Root`] stands for.
+    pub(crate) fn is_root() -> Result<bool, CapsError> {
         use caps::Capability::{CAP_CHOWN, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_ADMIN};
         let held = caps::read(None, caps::CapSet::Effective)?;
         let needed = [
@@ -45,11 +51,7 @@ impl Privilege {
         ];
         let all = needed.iter().all(|capability| held.contains(capability));
         // Root of a user namespace with one user has nobody to be but itself.
-        Ok(match all && crate::uids::are_there() {
-            true => Self::Root,
-            false if crate::launch::user_namespaces_work(stage) => Self::UserNamespace,
-            false => Self::Bare,
-        })
+        Ok(all && crate::uids::are_there())
     }
 
     /// Whether sandboxes can have uids of their own: as root, and as root of a container that may make no namespaces, if it
@@ -57,12 +59,21 @@ impl Privilege {
     /// none. What cannot be read is not held.
     #[must_use]
     pub fn gives_users(self) -> bool {
-        use caps::Capability::{CAP_SETFCAP, CAP_SETGID, CAP_SETPCAP, CAP_SETUID};
+        use caps::Capability as Has;
         let held = caps::read(None, caps::CapSet::Effective).unwrap_or_default();
-        let needed = match self {
+        let needed: &[Has] = match self {
             Self::Root => return true,
-            Self::UserNamespace => [CAP_SETUID, CAP_SETGID, CAP_SETFCAP],
-            Self::Bare => [CAP_SETUID, CAP_SETGID, CAP_SETPCAP],
+            Self::UserNamespace => &[Has::CAP_SETUID, Has::CAP_SETGID, Has::CAP_SETFCAP],
+            // To give it another uid and a scratch directory, to end what has that uid, and to tidy up after it.
+            Self::Bare => &[
+                Has::CAP_SETUID,
+                Has::CAP_SETGID,
+                Has::CAP_SETPCAP,
+                Has::CAP_CHOWN,
+                Has::CAP_KILL,
+                Has::CAP_DAC_OVERRIDE,
+                Has::CAP_FOWNER,
+            ],
         };
         let may = needed.iter().all(|capability| held.contains(capability));
         may && crate::uids::are_there()
@@ -152,6 +163,8 @@ pub struct Executable {
 pub struct Host {
     /// What the supervisor may do.
     pub privilege: Privilege,
+    /// The ABI of the kernel's Landlock where nothing but that and the filter holds files, 0 for none.
+    pub landlock_abi: u8,
     /// For every view path of the profile where it is; those that do not exist are left out.
     pub views: BTreeMap<String, Located>,
     /// The program, as it was asked for.
@@ -175,6 +188,10 @@ impl Host {
     ) -> Result<Self, HostError> {
         let mut host = Self {
             privilege,
+            landlock_abi: match privilege {
+                Privilege::Bare => crate::stage::landlock_available().abi(),
+                _ => 0,
+            },
             program: text(program)?,
             ..Self::default()
         };

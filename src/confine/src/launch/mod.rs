@@ -1,10 +1,12 @@
 //! Launching in two phases: [`Launcher::prepare`] builds a sandbox up to its measurement, [`Prepared::start`] lets the
 //! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
 
-mod bare;
+mod marked;
+mod means;
 mod ownership;
 mod park;
 mod pool;
+mod private;
 mod running;
 mod sandbox;
 mod trial;
@@ -12,6 +14,7 @@ mod trial;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ipc::wire::MAX_DESCRIPTORS;
 use proto::config::CgroupChoice;
@@ -23,18 +26,22 @@ use crate::identity::{IdentityError, Mapper};
 use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
 use crate::measure::status::Status;
-use crate::message::{FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send};
+use crate::message::{
+    Bare, FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send,
+};
 use crate::plan::{Identity, Namespace, Plan};
 use crate::uids::{LOCKS, UidError, Uids};
 
-use bare::CanaryDirectory;
+use marked::Marks;
+pub use means::Means;
 use ownership::Owned;
 use park::{Kind, Maps, Parker};
 use pool::Pool;
 pub use pool::PoolSizes;
+pub use private::BareOptions;
+use private::Private;
 pub use running::{Ended, Killer, Running};
 use sandbox::Sandbox;
-pub(crate) use trial::user_namespaces_work;
 
 /// What every launch of one supervisor shares.
 #[derive(Debug, Clone)]
@@ -51,8 +58,8 @@ pub struct LauncherOptions {
     pub waive: Vec<Layer>,
     /// How many stages wait for a plan.
     pub pool: PoolSizes,
-    /// A directory in which one for the canaries of a bare sandbox can be made. No grant may cover it.
-    pub canaries: PathBuf,
+    /// How sandboxes come about where no namespace can be made; without it there are none.
+    pub bare: Option<BareOptions>,
 }
 
 /// Why nothing can be launched at all.
@@ -124,9 +131,17 @@ pub enum LaunchError {
         /// Given.
         given: usize,
     },
-    /// The directory for the canaries of a bare sandbox cannot be had.
-    #[error("cannot make a directory for the canaries: {0}")]
-    Canaries(io::Error),
+    /// The plan has no namespaces, and this launcher makes none without.
+    #[error("the plan has no namespaces, which is for hosts where none can be made")]
+    Bare,
+    /// The directory of a sandbox could not be made.
+    #[error("cannot make a directory for the sandbox in {directory}: {source}")]
+    Private {
+        /// Where.
+        directory: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The plan cannot be hashed.
     #[error("the plan has no canonical form: {0}")]
     Plan(#[from] serde_json::Error),
@@ -161,6 +176,14 @@ pub enum IdentityChoice {
     Slot(u32),
 }
 
+/// What the stage is told besides the plan.
+struct Given {
+    identity: Identity,
+    sources: Option<Vec<String>>,
+    one_user: bool,
+    bare: Option<Bare>,
+}
+
 /// Builds sandboxes. One per process: it makes the process a subreaper, so that the inner stage becomes its child.
 #[derive(Debug)]
 pub struct Launcher {
@@ -174,6 +197,9 @@ pub struct Launcher {
     changes_ids: bool,
     /// Whether they can have them in a user namespace.
     gives_users: bool,
+    marks: Marks,
+    /// The number of the next sandbox without namespaces.
+    next: AtomicU64,
 }
 
 impl Launcher {
@@ -198,6 +224,13 @@ impl Launcher {
             })
             .collect::<io::Result<_>>()
             .map_err(kernel("read /proc/self/ns"))?;
+        let marks = Marks::of(&options.name);
+        if let Some(bare) = &options.bare {
+            marks
+                .end_all()
+                .and_then(|()| private::clean(&bare.directory))
+                .map_err(kernel("end what an earlier boxmaker left"))?;
+        }
         let backend = Backend::detect(options.cgroup, &options.name)?.settle()?;
         backend.clean()?;
         let gives_users = Privilege::UserNamespace.gives_users();
@@ -216,6 +249,8 @@ impl Launcher {
             changes_ids: Privilege::Bare.gives_users(),
             namespaces,
             gives_users,
+            marks,
+            next: AtomicU64::new(0),
             options,
         })
     }
@@ -252,9 +287,13 @@ impl Launcher {
         }
         let hash = plan.hash()?;
         let own_users = plan.namespaces.contains(&Namespace::User);
+        let bare = match (&self.options.bare, plan.is_bare()) {
+            (_, false) => None,
+            (Some(bare), true) => Some(bare),
+            (None, true) => return Err(LaunchError::Bare),
+        };
         // A plain user's sandboxes all have that user's uid.
-        let bare = plan.is_bare();
-        let one_user = (bare && !self.changes_ids) || (own_users && !self.gives_users);
+        let one_user = (bare.is_some() && !self.changes_ids) || (own_users && !self.gives_users);
         let (uid, owned) = if one_user {
             (None, Owned::held(trees)?)
         } else {
@@ -262,7 +301,7 @@ impl Launcher {
                 IdentityChoice::Fresh => self.uids.fresh()?,
                 IdentityChoice::Slot(slot) => self.uids.slot(slot)?,
             };
-            let owned = match bare || own_users {
+            let owned = match bare.is_some() || own_users {
                 true => Owned::of_owner(uid.identity(), trees, own_users)?,
                 false => Owned::mapped(&self.mapper, uid.identity(), &trees)?,
             };
@@ -270,26 +309,36 @@ impl Launcher {
         };
         let Owned {
             identity,
-            trees,
+            mut trees,
             sources,
             owners,
             shared,
         } = owned;
         let mut sandbox = self.pool.take(&Kind::of(&plan))?;
         sandbox.belongs_to(uid);
-        let (inside, namespaces) = self.inner(
-            &sandbox,
-            &plan,
-            (identity, sources, one_user),
-            stdio,
-            &trees,
-        )?;
+        let private = bare.map(|bare| self.private(bare, identity, &mut trees));
+        let private = private.transpose()?;
+        let given = Given {
+            identity,
+            sources,
+            one_user,
+            bare: private.as_ref().map(|(_, bare)| bare.clone()),
+        };
+        let (inside, namespaces) = self.inner(&sandbox, &plan, given, stdio, &trees)?;
         drop(trees);
+        let why = bare.zip(private.as_ref());
+        let why = why.map(|(options, (_, bare))| (options.why.as_str(), bare.mark));
+        if let Some((directory, Bare { mark, .. })) = private {
+            // What cannot be removed now is removed with the rest; no rule of the plan opens it.
+            let _ = directory.remove_canaries();
+            sandbox.leaves(mark, directory);
+        }
         let confinement = judge(&Evidence {
             plan: &plan,
             hash,
             identity,
             shared: shared.as_deref(),
+            bare: why,
             owners: &owners,
             inside: &inside,
             outside: outside(sandbox.pid()),
@@ -305,11 +354,33 @@ impl Launcher {
         })
     }
 
+    /// The directory of the next sandbox without namespaces, of which the stage is handed descriptors after the trees, and
+    /// what it is told besides.
+    fn private(
+        &self,
+        options: &BareOptions,
+        identity: Identity,
+        trees: &mut Vec<OwnedFd>,
+    ) -> Result<(Private, Bare), LaunchError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let made = Private::make(&options.directory, &number.to_string(), identity);
+        let (directory, handed) = made.map_err(|source| LaunchError::Private {
+            directory: options.directory.clone(),
+            source,
+        })?;
+        trees.extend([handed.scratch, handed.canaries]);
+        let bare = Bare {
+            scratch: handed.scratch_path,
+            mark: self.marks.of_sandbox(number),
+        };
+        Ok((directory, bare))
+    }
+
     fn inner(
         &self,
         sandbox: &Sandbox,
         plan: &Plan,
-        (identity, sources, one_user): (Identity, Option<Vec<String>>, bool),
+        given: Given,
         stdio: StageStdio,
         trees: &[OwnedFd],
     ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
@@ -319,30 +390,21 @@ impl Launcher {
         };
         let message = ToStage::Inner(Box::new(Inner {
             plan: plan.clone(),
-            identity,
+            identity: given.identity,
             trees: trees.len(),
-            sources,
-            one_user,
+            sources: given.sources,
+            one_user: given.one_user,
             mount_namespace: own(Layer::Mount),
             uts_namespace: own(Layer::Uts),
             landlock_abi: self.landlock.abi(),
+            bare: given.bare,
         }));
         let StageStdio {
             stdin,
             stdout,
             stderr,
         } = &stdio;
-        // Removed once the report is there.
-        let canaries = match plan.is_bare() {
-            true => {
-                Some(CanaryDirectory::new(&self.options.canaries).map_err(LaunchError::Canaries)?)
-            }
-            false => None,
-        };
-        let opened = canaries.as_ref().map(CanaryDirectory::open).transpose();
-        let opened = opened.map_err(LaunchError::Canaries)?;
-        let mut descriptors = vec![stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        descriptors.extend(opened.as_ref().map(AsFd::as_fd));
+        let descriptors = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         send(sandbox.wire(), &message, &descriptors)?;
         for some in trees.chunks(MAX_DESCRIPTORS) {
             let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(AsFd::as_fd).collect();

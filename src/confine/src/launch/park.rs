@@ -117,10 +117,7 @@ impl Parker {
         let mut outer = self.spawn(far)?;
         let maps = self.maps.as_ref().map(|maps| (maps, outer.id()));
         let sandbox = match outer_half(&near, kind, &group, maps) {
-            Ok((pid, handle)) => {
-                let bare = kind.namespaces.is_empty();
-                Ok(Sandbox::new(near, pid, handle, group, bare))
-            }
+            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group)),
             Err(error) => {
                 // Whatever half is alive ends when its socket closes.
                 drop(near);

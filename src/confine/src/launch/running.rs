@@ -60,7 +60,8 @@ pub struct Ended {
 }
 
 impl Running {
-    pub(super) fn new(sandbox: Sandbox) -> io::Result<Self> {
+    pub(super) fn new(mut sandbox: Sandbox) -> io::Result<Self> {
+        sandbox.may_run(true);
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let killer = Killer {
             cause: Arc::default(),
@@ -140,9 +141,11 @@ impl Running {
         self.conclude(ended, detail)
     }
 
-    fn conclude(self, ended: Option<(ExitStatus, u64, u64)>, detail: Option<String>) -> Ended {
+    fn conclude(mut self, ended: Option<(ExitStatus, u64, u64)>, detail: Option<String>) -> Ended {
         let wall = boot_time().saturating_sub(self.started);
         let exit = ended.map(|(exit, ..)| exit);
+        // The stage says that it ended when it has reaped everybody.
+        self.sandbox.may_run(exit.is_none());
         let by_signal = !matches!(exit, Some(ExitStatus::Code(_)));
         let cause = match self.killer.cause() {
             Some(cause) => cause,

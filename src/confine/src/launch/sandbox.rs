@@ -1,4 +1,4 @@
-//! The host's side of one sandbox: its socket, its pid 1, its cgroup, its uid. Whatever happens, dropping it leaves
+//! The host's side of one sandbox: its socket, its pid 1 or the stage that stands for it, its cgroup, its uid. Whatever happens, dropping it leaves
 //! nothing behind.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +8,8 @@ use proto::Layer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
-use super::bare;
+use super::marked::end_marked;
+use super::private::Private;
 use crate::cgroup::{CgroupError, Group};
 use crate::uids::Uid;
 
@@ -18,27 +19,45 @@ pub(crate) struct Sandbox {
     pid: u32,
     handle: OwnedFd,
     group: Group,
-    /// Whether it has no pid namespace that ends with its pid 1.
-    bare: bool,
     /// Held so that nobody else gets it while anything of this sandbox lives.
     uid: Option<Uid>,
+    bare: Option<Bare>,
+}
+
+/// What is left of a sandbox without a pid namespace and a mount namespace when its stage has ended.
+#[derive(Debug)]
+struct Bare {
+    mark: u64,
+    /// Whether something may run that the stage did not see end.
+    may_run: bool,
+    _directory: Private,
 }
 
 impl Sandbox {
-    pub(crate) const fn new(
-        wire: Wire,
-        pid: u32,
-        handle: OwnedFd,
-        group: Group,
-        bare: bool,
-    ) -> Self {
+    pub(crate) const fn new(wire: Wire, pid: u32, handle: OwnedFd, group: Group) -> Self {
         Self {
             wire,
             pid,
             handle,
             group,
-            bare,
             uid: None,
+            bare: None,
+        }
+    }
+
+    /// Has everything with `mark` ended, and `directory` removed, when the sandbox is.
+    pub(crate) fn leaves(&mut self, mark: u64, directory: Private) {
+        self.bare = Some(Bare {
+            mark,
+            may_run: false,
+            _directory: directory,
+        });
+    }
+
+    /// Says that a program was let go, or that the stage has reaped all that came of it.
+    pub(crate) const fn may_run(&mut self, may_run: bool) {
+        if let Some(bare) = &mut self.bare {
+            bare.may_run = may_run;
         }
     }
 
@@ -74,12 +93,8 @@ impl Sandbox {
         self.group.oom_kills()
     }
 
-    /// Kills pid 1, and with it everything inside (pid_namespaces(7)); a bare sandbox's processes one by one, and its stage
-    /// last, since that is where those come to that lose their parent.
+    /// Kills pid 1, and with it everything inside (pid_namespaces(7)).
     pub(crate) fn kill(&self) {
-        if self.bare {
-            bare::kill_descendants(self.pid);
-        }
         // ESRCH says that it is gone already.
         let _: rustix::io::Result<()> =
             rustix::process::pidfd_send_signal(&self.handle, Signal::KILL);
@@ -89,11 +104,20 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill();
-        // Pid 1 is a zombie only after everything in its namespace is gone, so nothing is left when this returns.
+        // Pid 1 is a zombie only after everything in its namespace is gone, so nothing of that is left when this returns.
         let id = WaitId::PidFd(self.handle.as_fd());
         while let Err(rustix::io::Errno::INTR) =
             rustix::process::waitid(id.clone(), WaitIdOptions::EXITED)
         {}
+        if let Some(Bare {
+            mark,
+            may_run: true,
+            ..
+        }) = self.bare
+        {
+            // Without `/proc` nobody can be found; the next start looks again.
+            let _: std::io::Result<()> = end_marked(mark);
+        }
         remove(&self.group);
     }
 }

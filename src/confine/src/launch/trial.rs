@@ -9,8 +9,9 @@ use proto::config::CgroupChoice;
 use proto::{Hash32, Level};
 use rustix::fs::{Mode, OFlags};
 
-use super::{IdentityChoice, Launcher, LauncherOptions, PoolSizes, StageStdio};
+use super::{IdentityChoice, LaunchError, Launcher, LauncherOptions, PoolSizes, StageStdio};
 use crate::plan::{Limits, Mount, Namespace, Plan, Program, Seccomp};
+use crate::seccomp::SeccompError;
 
 /// The set of calls that every profile has.
 const SETS: [&str; 1] = ["base"];
@@ -18,12 +19,12 @@ const SETS: [&str; 1] = ["base"];
 /// Where its uid comes from, if it has one of its own.
 const UIDS: (u32, u32) = (32_768, 16_384);
 
-/// Whether `stage` can build an empty sandbox in a user namespace, with every kind of mount and every namespace.
-pub(crate) fn user_namespaces_work(stage: &Path) -> bool {
-    built(stage).is_some()
-}
-
-fn built(stage: &Path) -> Option<()> {
+/// Builds an empty sandbox with `stage` in a user namespace, with every kind of mount and every namespace.
+///
+/// # Errors
+/// What was refused: the step and the kernel's answer.
+pub(super) fn build_in_user_namespace(stage: &Path) -> Result<(), String> {
+    let said = |error: &dyn std::error::Error| error.to_string();
     let launcher = Launcher::new(LauncherOptions {
         stage: stage.to_owned(),
         // Any will do; without the right to change ids there is one uid.
@@ -32,25 +33,30 @@ fn built(stage: &Path) -> Option<()> {
         name: "trial".to_owned(),
         waive: Vec::new(),
         pool: PoolSizes::default(),
-        canaries: std::env::temp_dir(),
+        bare: None,
     })
-    .ok()?;
-    let nothing = || -> Option<OwnedFd> {
-        rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()
+    .map_err(|error| said(&error))?;
+    let nothing = || -> Result<OwnedFd, String> {
+        rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| said(&error))
     };
     let stdio = StageStdio {
         stdin: nothing()?,
         stdout: nothing()?,
         stderr: nothing()?,
     };
-    let prepared = launcher.prepare(plan()?, Vec::new(), stdio, IdentityChoice::Fresh);
-    prepared.ok().map(drop)
+    let plan = plan().map_err(|error| said(&error))?;
+    match launcher.prepare(plan, Vec::new(), stdio, IdentityChoice::Fresh) {
+        Ok(_) => Ok(()),
+        Err(LaunchError::Step { step, detail }) => Err(format!("{step}: {detail}")),
+        Err(error) => Err(said(&error)),
+    }
 }
 
-fn plan() -> Option<Plan> {
+fn plan() -> Result<Plan, SeccompError> {
     let sets = SETS.map(str::to_owned).to_vec();
-    let filter = crate::seccomp::filter(&sets).ok()?;
-    Some(Plan {
+    let filter = crate::seccomp::filter(&sets)?;
+    Ok(Plan {
         profile: "trial".to_owned(),
         namespaces: vec![
             Namespace::User,

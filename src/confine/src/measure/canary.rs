@@ -1,8 +1,9 @@
 //! Canaries: acts that succeed before a layer and must fail after it with an errno that only that layer gives.
 //!
 //! File acts happen in a tmpfs that is mounted nowhere, so no rule of the plan covers it, no file of anybody is
-//! touched, and nothing of it is left for the program to see. Everything in it is open to every uid, so a refusal
-//! cannot come from file permissions.
+//! touched, and nothing of it is left for the program to see. Where nothing can be mounted it is a directory that the
+//! launcher makes beside the scratch directory and removes before the program starts. Everything in it is open to every
+//! uid, so a refusal cannot come from file permissions.
 
 use std::ffi::CString;
 use std::io;
@@ -12,11 +13,14 @@ use proto::Layer;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, Ipv4Addr, SocketAddrUnix, SocketAddrV4, SocketType, bind, connect, listen,
-    socket,
+    AddressFamily, Ipv4Addr, SocketAddrUnix, SocketAddrV4, SocketType, bind, connect, getsockname,
+    listen, socket,
 };
+use rustix::process::{Pid, test_kill_process};
+use rustix::time::ClockId;
 
 use super::Tried;
+use crate::seccomp::Filter;
 
 type Act = fn(&Canaries, &str) -> Result<(), Errno>;
 
@@ -59,7 +63,13 @@ const FILES: &[(&str, Act, Option<Errno>, &[Errno])] = &[
     ("truncate", truncate, None, &[Errno::ACCESS]),
 ];
 
-/// Rights that no act without capabilities can prove.
+/// Acts that the filter alone refuses in a sandbox without namespaces.
+const BARE: &[(&str, Act)] = &[("fchmodat", chmod)];
+
+/// Acts that it refuses to the program alone, where Landlock is too old to.
+const NARROWER: &[(&str, Act)] = &[("kill", call_itself), ("truncate", truncate)];
+
+/// Rights that no act without capabilities can prove, and the scope of signals, which needs somebody outside.
 pub(crate) const UNPROVABLE: &[(Layer, &str)] = &[
     (Layer::LandlockFs, "make_block"),
     (Layer::LandlockFs, "ioctl_dev"),
@@ -75,12 +85,22 @@ pub(crate) struct Canaries {
     abstract_name: SocketAddrUnix,
     _listener: OwnedFd,
     callers: Vec<OwnedFd>,
+    /// Somebody outside, who can be named where there is no pid namespace.
+    outsider: Option<Pid>,
+    bare: bool,
+    narrower: Option<&'static Filter>,
+    /// A port of this process's own, to connect to.
+    port: u16,
     tried: Vec<Tried>,
 }
 
 impl Canaries {
-    /// Fills the empty file system `root` and opens the sockets.
-    pub(crate) fn plant(root: OwnedFd) -> io::Result<Self> {
+    /// Fills the empty directory `root` and opens the sockets. `narrower` is what the program has besides of a filter.
+    pub(crate) fn plant(
+        root: OwnedFd,
+        bare: bool,
+        narrower: Option<&'static Filter>,
+    ) -> io::Result<Self> {
         // The umask of whoever started the supervisor must not close what is meant to be open.
         let mask = rustix::process::umask(Mode::empty());
         let all = Mode::from_raw_mode(0o777);
@@ -98,7 +118,14 @@ impl Canaries {
         let ports = (0..4).map(|_| tcp()).collect::<Result<Vec<_>, _>>()?;
         let callers = (0..2).map(|_| unix()).collect::<Result<Vec<_>, _>>()?;
         let listener = unix()?;
-        let name = format!("boxmaker-canary-{}", rustix::process::getpid().as_raw_pid());
+        // Where the network is shared, with other pid namespaces too, the number alone would not do.
+        let now = rustix::time::clock_gettime(ClockId::Boottime);
+        let name = format!(
+            "boxmaker-canary-{}-{}-{}",
+            rustix::process::getpid().as_raw_pid(),
+            now.tv_sec,
+            now.tv_nsec
+        );
         let abstract_name = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
         bind(&listener, &abstract_name)?;
         listen(&listener, 2)?;
@@ -111,6 +138,10 @@ impl Canaries {
             abstract_name,
             _listener: listener,
             callers,
+            outsider: rustix::process::getppid().filter(|_| bare),
+            bare,
+            narrower,
+            port: 1,
             tried: Vec::new(),
         })
     }
@@ -133,6 +164,10 @@ impl Canaries {
             self.note(Layer::LandlockFs, what, act(self, "before"));
         }
         self.note(Layer::LandlockNet, "bind_tcp", self.bind_tcp(0));
+        // Nobody listens there, and it is nobody else's: where the network is the host's, no other would do.
+        if let Some(own) = self.own_port() {
+            self.port = own;
+        }
         self.note(Layer::LandlockNet, "connect_tcp", self.connect_tcp(1));
         self.note(
             Layer::LandlockScope,
@@ -140,34 +175,68 @@ impl Canaries {
             self.call_abstract(0),
         );
         self.note(Layer::Seccomp, "personality", personality());
+        // With a uid of its own it may not anyway, and nothing is proven by that.
+        let signalled = self.call_outside();
+        if signalled.is_ok() {
+            self.note(Layer::LandlockScope, "signal", signalled);
+        }
+        let bare = if self.bare { BARE } else { &[] };
+        let narrower = self.narrower.map_or([].as_slice(), |_| NARROWER);
+        for (what, act) in bare.iter().chain(narrower) {
+            self.note(Layer::Seccomp, what, act(self, "before"));
+        }
     }
 
     /// Tries what Landlock refuses, after Landlock and before the filter, which refuses some of it as well.
     pub(crate) fn after_landlock(&mut self) {
         for (what, act, before, refusals) in FILES {
             let after = act(self, "after");
-            self.judge(what, after, |errno| errno == *before, refusals);
+            let is_before = |errno| errno == *before;
+            self.judge(Layer::LandlockFs, what, after, is_before, refusals);
         }
+        let none = |errno: Option<Errno>| errno.is_none();
+        let (net, scope) = (Layer::LandlockNet, Layer::LandlockScope);
         let bound = self.bind_tcp(2);
-        self.judge("bind_tcp", bound, |errno| errno.is_none(), &[Errno::ACCESS]);
+        self.judge(net, "bind_tcp", bound, none, &[Errno::ACCESS]);
         let connected = self.connect_tcp(3);
         // Nobody listens there: before, the network answers, whatever it answers.
-        self.judge(
-            "connect_tcp",
-            connected,
-            |errno| errno != Some(Errno::ACCESS),
-            &[Errno::ACCESS],
-        );
+        let answered = |errno| errno != Some(Errno::ACCESS);
+        self.judge(net, "connect_tcp", connected, answered, &[Errno::ACCESS]);
         let called = self.call_abstract(1);
-        let none = |errno: Option<Errno>| errno.is_none();
-        self.judge("abstract_unix_socket", called, none, &[Errno::PERM]);
+        self.judge(scope, "abstract_unix_socket", called, none, &[Errno::PERM]);
+        let signalled = self.call_outside();
+        self.judge(scope, "signal", signalled, none, &[Errno::PERM]);
     }
 
     /// Tries what only the filter refuses, after the filter, and gives up everything that was made for the canaries.
     pub(crate) fn after_seccomp(mut self) -> Vec<Tried> {
         let none = |errno: Option<Errno>| errno.is_none();
-        self.judge("personality", personality(), none, &[Errno::NOSYS]);
+        let layer = Layer::Seccomp;
+        self.judge(layer, "personality", personality(), none, &[Errno::NOSYS]);
+        for (what, act) in BARE {
+            let after = act(&self, "after");
+            self.judge(layer, what, after, none, &[Errno::PERM]);
+        }
+        for (what, after) in self
+            .narrower
+            .map_or_else(Vec::new, |filter| self.under(filter))
+        {
+            self.judge(layer, what, after, none, &[Errno::PERM]);
+        }
         self.tried
+    }
+
+    /// What the program's own filter answers, on a thread that has it as the program will.
+    fn under(&self, filter: &Filter) -> Vec<(&'static str, Result<(), Errno>)> {
+        let run = || match filter.install() {
+            Ok(()) => NARROWER
+                .iter()
+                .map(|(what, act)| (*what, act(self, "after")))
+                .collect(),
+            Err(_) => Vec::new(),
+        };
+        // Nothing comes back from a thread that could not be had, and so nothing is proven.
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_default())
     }
 
     fn note(&mut self, layer: Layer, what: &str, outcome: Result<(), Errno>) {
@@ -184,12 +253,14 @@ impl Canaries {
 
     fn judge(
         &mut self,
+        layer: Layer,
         what: &str,
         outcome: Result<(), Errno>,
         before: impl Fn(Option<Errno>) -> bool,
         refusals: &[Errno],
     ) {
-        let Some(tried) = self.tried.iter_mut().find(|tried| tried.what == what) else {
+        let is = |tried: &&mut Tried| tried.layer == layer && tried.what == what;
+        let Some(tried) = self.tried.iter_mut().find(is) else {
             return;
         };
         let first = (tried.before != 0).then(|| Errno::from_raw_os_error(tried.before));
@@ -214,12 +285,22 @@ impl Canaries {
     fn connect_tcp(&self, index: usize) -> Result<(), Errno> {
         connect(
             self.port(index)?,
-            &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
+            &SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port),
         )
+    }
+
+    fn own_port(&self) -> Option<u16> {
+        let name = getsockname(self.port(0).ok()?).ok()?;
+        Some(SocketAddrV4::try_from(name).ok()?.port()).filter(|port| *port != 0)
     }
 
     fn port(&self, index: usize) -> Result<&OwnedFd, Errno> {
         self.ports.get(index).ok_or(Errno::BADF)
+    }
+
+    /// Asks whether a signal may be sent to whoever is outside.
+    fn call_outside(&self) -> Result<(), Errno> {
+        test_kill_process(self.outsider.ok_or(Errno::SRCH)?)
     }
 
     fn call_abstract(&self, index: usize) -> Result<(), Errno> {
@@ -289,6 +370,17 @@ fn refer(canaries: &Canaries, when: &str) -> Result<(), Errno> {
 fn truncate(canaries: &Canaries, _when: &str) -> Result<(), Errno> {
     let path = format!("/proc/self/fd/{}/a/file", canaries.root.as_raw_fd());
     nix::unistd::truncate(path.as_str(), 4).map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}
+
+/// Of the file that was made to see whether one can be: it belongs to whoever this process is.
+fn chmod(canaries: &Canaries, _when: &str) -> Result<(), Errno> {
+    let name = format!("a/{}-before", FileType::RegularFile.as_raw_mode());
+    let mode = Mode::from_raw_mode(0o777);
+    rustix::fs::chmodat(&canaries.root, name, mode, AtFlags::empty())
+}
+
+fn call_itself(_canaries: &Canaries, _when: &str) -> Result<(), Errno> {
+    test_kill_process(rustix::process::getpid())
 }
 
 /// Reads the execution domain: harmless, always allowed by the kernel, in no set of calls.

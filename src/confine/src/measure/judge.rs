@@ -4,7 +4,7 @@
 use proto::{Asserted, Confinement, Gap, Hash32, Layer, Level};
 
 use super::canary::UNPROVABLE;
-use super::status::{CAPABILITY_LINES, Status};
+use super::status::{BOUNDING_LINE, CAPABILITY_LINES, Status};
 use super::{Inside, SeenMount, Tried};
 use crate::plan::{Identity, Mount, Namespace, Plan};
 use crate::stage::{DEVICES, NO_DOMAIN, SECURE_BITS};
@@ -20,6 +20,8 @@ pub struct Evidence<'a> {
     pub identity: Identity,
     /// Why the uid is not the sandbox's alone, if it is not.
     pub shared: Option<&'a str>,
+    /// Why it has no namespaces, if it has none, and the limit that marks its processes.
+    pub bare: Option<(&'a str, u64)>,
     /// Who is to own each granted tree inside.
     pub owners: &'a [u32],
     /// What the stage read of itself.
@@ -36,16 +38,16 @@ pub struct Evidence<'a> {
     pub waive: &'a [Layer],
 }
 
-/// What is taken from the kernel's word in a bare sandbox.
-const BARE: &[(Layer, &str)] = &[(Layer::Caps, "the bounding set, by no_new_privs")];
+/// What is taken from the kernel's word where a plain user can neither empty the bounding set nor lock the secure bits.
+const BOUNDING: (Layer, &str) = (Layer::Caps, "the bounding set, by no_new_privs");
 
 /// The act that a container refuses everywhere but in a file system of the sandbox's own.
 const DEVICE: (Layer, &str) = (Layer::LandlockFs, "make_char");
 
 /// Whether the act was refused already before there was a layer, so that nothing can be proven by it.
-fn refused_before(tried: &Tried, plan: &Plan) -> bool {
+fn refused_before(tried: &Tried, evidence: &Evidence<'_>) -> bool {
     let before = nix::errno::Errno::from_raw(tried.before);
-    plan.is_bare()
+    evidence.bare.is_some()
         && (tried.layer, tried.what.as_str()) == DEVICE
         && before == nix::errno::Errno::EPERM
 }
@@ -64,13 +66,18 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
             }),
         }
     }
+    let proven = |layer: &Layer, what: &str| {
+        let mut tried = evidence.inside.tried.iter();
+        tried.any(|tried| tried.layer == *layer && tried.what == what && tried.proven)
+    };
     let mut all = evidence.inside.tried.iter();
-    let device = all.any(|tried| refused_before(tried, evidence.plan));
+    let device = all.any(|tried| refused_before(tried, evidence));
+    let bounding = !bounding_is_closed(evidence.inside);
     let asserted = UNPROVABLE
         .iter()
-        .chain(BARE.iter().filter(|_| evidence.plan.is_bare()))
+        .chain([&BOUNDING].into_iter().filter(|_| bounding))
         .chain([&DEVICE].into_iter().filter(|_| device))
-        .filter(|(layer, _)| layers.contains(layer))
+        .filter(|(layer, what)| layers.contains(layer) && !proven(layer, what))
         .map(|(layer, what)| Asserted {
             layer: *layer,
             what: (*what).to_owned(),
@@ -81,7 +88,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
         .map(|gap| gap.layer)
         .filter(|layer| evidence.waive.contains(layer));
     Confinement {
-        level: level(&gaps, evidence.plan.is_bare()),
+        level: level(&gaps, evidence),
         asserted,
         waived: waived.collect(),
         landlock_abi: evidence.landlock_abi,
@@ -92,12 +99,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Confinement {
 }
 
 /// The level that the gaps leave (architecture.md section 4.1): without held privileges, calls or files nothing is
-/// left to rely on. In a bare sandbox that goes for all of Landlock with its scopes: below ABI 6 the user's other processes
-/// could be signalled, and below 3 the user's other files emptied.
-fn level(gaps: &[Gap], bare: bool) -> Level {
+/// left to rely on.
+fn level(gaps: &[Gap], evidence: &Evidence<'_>) -> Level {
     let missing = |layer| gaps.iter().any(|gap| gap.layer == layer);
-    let files = missing(Layer::LandlockFs) && missing(Layer::Mount)
-        || bare && missing(Layer::LandlockScope);
+    let files = missing(Layer::LandlockFs)
+        && missing(Layer::Mount)
+        && !(evidence.bare.is_some() && files_are_refused(evidence));
     if missing(Layer::Caps) || missing(Layer::Nnp) || missing(Layer::Seccomp) || files {
         Level::None
     } else if gaps.is_empty() {
@@ -107,20 +114,40 @@ fn level(gaps: &[Gap], bare: bool) -> Level {
     }
 }
 
+/// Whether each act on files was refused in the end: by Landlock, or where that is too old by the filter.
+fn files_are_refused(evidence: &Evidence<'_>) -> bool {
+    let tried = &evidence.inside.tried;
+    let of = |layer| tried.iter().filter(move |tried| tried.layer == layer);
+    let by_filter = |what: &str| of(Layer::Seccomp).any(|tried| tried.what == what && tried.proven);
+    let refused =
+        |tried: &Tried| tried.proven || by_filter(&tried.what) || refused_before(tried, evidence);
+    of(Layer::LandlockFs).next().is_some() && of(Layer::LandlockFs).all(refused)
+}
+
 fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
+    let reason = match (layer, evidence.bare) {
+        (Layer::MountFlags, Some(_)) => Err("nothing is mounted".to_owned()),
+        _ => own(layer, evidence),
+    };
+    let needs_namespaces = matches!(
+        layer,
+        Layer::Mount
+            | Layer::Pid
+            | Layer::Net
+            | Layer::Ipc
+            | Layer::Uts
+            | Layer::CgroupNs
+            | Layer::MountFlags
+    );
+    match evidence.bare.filter(|_| needs_namespaces) {
+        Some((why, _)) => reason.map_err(|reason| format!("{reason}; {why}")),
+        None => reason,
+    }
+}
+
+fn own(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
     let inside = evidence.inside;
     match layer {
-        Layer::Mount
-        | Layer::Pid
-        | Layer::Net
-        | Layer::Ipc
-        | Layer::CgroupNs
-        | Layer::Uts
-        | Layer::MountFlags
-            if evidence.plan.is_bare() =>
-        {
-            Err("no namespace can be made here, so it is in the supervisor's".to_owned())
-        }
         Layer::Mount | Layer::Pid | Layer::Net | Layer::Ipc | Layer::CgroupNs => {
             find(evidence.namespaces, layer, "its namespace was not shown")
         }
@@ -137,7 +164,7 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
         Layer::Pids => pids(evidence),
         Layer::Memory | Layer::Cpu => find(evidence.limits, layer, "no cgroup was made"),
         Layer::Uid => uid(evidence),
-        Layer::Caps => capabilities(inside, evidence.plan.is_bare()),
+        Layer::Caps => capabilities(evidence),
         Layer::Nnp => require(inside.status.no_new_privs, || {
             "the bit is not set".to_owned()
         }),
@@ -163,13 +190,7 @@ fn holds(layer: Layer, evidence: &Evidence<'_>) -> Result<(), String> {
         Layer::Dumpable => require(!inside.dumpable, || {
             "it can be traced by its own uid".to_owned()
         }),
-        Layer::ParentDeath if evidence.plan.is_bare() => Err(
-            "its stage ends what the program started, and the kernel would not if the stage were killed"
-                .to_owned(),
-        ),
-        Layer::ParentDeath => require(inside.parent_death == Some(9), || {
-            "no signal ends it when the supervisor ends".to_owned()
-        }),
+        Layer::ParentDeath => parent_death(evidence),
         Layer::MountFlags => mounts(&evidence.plan.mounts, &inside.mounts),
         Layer::Outside => outside(evidence),
     }
@@ -206,6 +227,27 @@ fn uid(evidence: &Evidence<'_>) -> Result<(), String> {
     })
 }
 
+/// By a signal, and where that cannot reach the rest of the sandbox, by what lets the stage and the launcher reach it.
+fn parent_death(evidence: &Evidence<'_>) -> Result<(), String> {
+    let inside = evidence.inside;
+    let signal = if evidence.bare.is_some() { 15 } else { 9 };
+    require(inside.parent_death == Some(signal), || {
+        "no signal ends it when the supervisor ends".to_owned()
+    })?;
+    let Some((_, mark)) = evidence.bare else {
+        return Ok(());
+    };
+    require(inside.subreaper, || {
+        "orphans in it are not its own to end".to_owned()
+    })?;
+    require(inside.mark == Some(mark), || {
+        format!(
+            "its processes carry no mark: their limit on real-time scheduling is {:?}, not {mark}",
+            inside.mark
+        )
+    })
+}
+
 /// The cgroup limits processes, or in a user namespace of its own the limit of its uid does, if that is not 0: the kernel
 /// counts the host's root and lets it pass.
 fn pids(evidence: &Evidence<'_>) -> Result<(), String> {
@@ -222,20 +264,25 @@ fn pids(evidence: &Evidence<'_>) -> Result<(), String> {
 
 /// A plain user without namespaces can neither empty the bounding set nor lock the secure bits. What these keep is gained by
 /// executing a file alone, and where no privileges can be gained by that (no_new_privs) they keep nothing.
-fn capabilities(inside: &Inside, bare: bool) -> Result<(), String> {
-    let gains_nothing = bare && inside.status.no_new_privs;
+fn capabilities(evidence: &Evidence<'_>) -> Result<(), String> {
+    let inside = evidence.inside;
+    let gains_nothing = evidence.bare.is_some() && inside.status.no_new_privs;
     for (set, name) in inside.status.capabilities.iter().zip(CAPABILITY_LINES) {
-        require(*set == 0 || (gains_nothing && name == "CapBnd"), || {
-            format!("{name} is {set:016x}")
-        })?;
+        require(
+            *set == 0 || (gains_nothing && name == BOUNDING_LINE),
+            || format!("{name} is {set:016x}"),
+        )?;
     }
-    if gains_nothing {
-        return Ok(());
-    }
-    let locked = inside.secure_bits & SECURE_BITS.bits() == SECURE_BITS.bits();
-    require(locked, || {
+    require(gains_nothing || bounding_is_closed(inside), || {
         format!("secure bits are {:#x}", inside.secure_bits)
     })
+}
+
+/// Whether nothing is left in the bounding set, for good.
+fn bounding_is_closed(inside: &Inside) -> bool {
+    let mut sets = inside.status.capabilities.iter().zip(CAPABILITY_LINES);
+    let locked = inside.secure_bits & SECURE_BITS.bits() == SECURE_BITS.bits();
+    locked && sets.all(|(set, name)| *set == 0 || name != BOUNDING_LINE)
 }
 
 fn seccomp(evidence: &Evidence<'_>) -> Result<(), String> {
@@ -260,7 +307,7 @@ fn tried(layer: Layer, evidence: &Evidence<'_>, abi: u8) -> Result<(), String> {
         .peekable();
     require(of_layer.peek().is_some(), || "nothing was tried".to_owned())?;
     let failed: Vec<String> = of_layer
-        .filter(|tried| !tried.proven && !refused_before(tried, evidence.plan))
+        .filter(|tried| !tried.proven && !refused_before(tried, evidence))
         .map(|tried| {
             format!(
                 "{} ({} before, {} after)",

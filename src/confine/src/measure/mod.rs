@@ -4,6 +4,7 @@
 
 pub mod canary;
 pub mod judge;
+pub(crate) mod mark;
 mod readings;
 pub mod status;
 
@@ -53,6 +54,10 @@ pub struct Inside {
     pub dumpable: bool,
     /// The signal it gets when its parent ends.
     pub parent_death: Option<i32>,
+    /// Whether orphans of its descendants become its children.
+    pub subreaper: bool,
+    /// Its hard limit on real-time scheduling, which marks the processes of a sandbox without namespaces.
+    pub mark: Option<u64>,
     /// Its process id in its own namespace.
     pub pid: i32,
     /// Its terminal session.
@@ -67,13 +72,13 @@ pub struct Inside {
     pub processes: SeenLimit,
     /// Descriptors that it does not know, or that the program would inherit.
     pub descriptors: Vec<String>,
-    /// Its mounts.
+    /// Its mounts; none are read where it has the host's.
     pub mounts: Vec<SeenMount>,
     /// The host name.
     pub hostname: String,
     /// The name of its NIS domain.
     pub domain: String,
-    /// The owner of the root of each granted tree.
+    /// The owner of the root of each granted tree; none where it has the host's ids.
     pub owners: Vec<u32>,
     /// The acts that were tried.
     pub tried: Vec<Tried>,

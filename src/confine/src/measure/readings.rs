@@ -9,6 +9,7 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::FdFlags;
 use rustix::process::{DumpableBehavior, Resource};
 
+use super::mark;
 use super::status::Status;
 use super::{Inside, SeenLimit, SeenMount, Tried};
 use crate::plan::Plan;
@@ -19,6 +20,7 @@ pub(crate) struct Readings {
     status: File,
     stat: File,
     mountinfo: File,
+    limits: File,
     descriptors: Dir,
 }
 
@@ -29,6 +31,7 @@ impl Readings {
             status: File::open("/proc/self/status")?,
             stat: File::open("/proc/self/stat")?,
             mountinfo: File::open("/proc/self/mountinfo")?,
+            limits: File::open("/proc/self/limits")?,
             // Made from the descriptor itself: one that is opened again would have to pass Landlock later.
             descriptors: Dir::new(rustix::fs::open("/proc/self/fd", flags, Mode::empty())?)?,
         })
@@ -44,16 +47,24 @@ impl Readings {
         known: &[BorrowedFd<'_>],
     ) -> io::Result<Inside> {
         let stat = text(&mut self.stat)?;
-        let owners = plan
-            .trees()
-            .map(|(path, ..)| Ok(rustix::fs::stat(path)?.st_uid))
-            .collect::<io::Result<_>>()?;
+        // Without namespaces both are the host's, which nobody judges.
+        let (mut owners, mut mounts) = (Vec::new(), Vec::new());
+        if !plan.is_bare() {
+            for (path, ..) in plan.trees() {
+                owners.push(rustix::fs::stat(path)?.st_uid);
+            }
+            let lines = text(&mut self.mountinfo)?;
+            mounts.extend(lines.lines().filter_map(mount));
+        }
         Ok(Inside {
             status: Status::parse(&text(&mut self.status)?).map_err(io::Error::other)?,
             secure_bits: rustix::thread::capabilities_secure_bits()?.bits(),
             dumpable: rustix::process::dumpable_behavior()? == DumpableBehavior::Dumpable,
             parent_death: rustix::process::parent_process_death_signal()?
                 .map(rustix::process::Signal::as_raw),
+            subreaper: rustix::process::child_subreaper()?.is_some(),
+            // Not by a call: the filter refuses it.
+            mark: mark::of_limits(&text(&mut self.limits)?),
             pid: rustix::process::getpid().as_raw_pid(),
             // 0 when the session's leader is outside the pid namespace.
             session: nix::unistd::getsid(None).map_err(io::Error::from)?.as_raw(),
@@ -62,10 +73,7 @@ impl Readings {
             files: limit(Resource::Nofile),
             processes: limit(Resource::Nproc),
             descriptors: self.unknown(known)?,
-            mounts: text(&mut self.mountinfo)?
-                .lines()
-                .filter_map(mount)
-                .collect(),
+            mounts,
             hostname: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
@@ -86,6 +94,7 @@ impl Readings {
             self.status.as_fd(),
             self.stat.as_fd(),
             self.mountinfo.as_fd(),
+            self.limits.as_fd(),
             self.descriptors.fd()?,
         ];
         let mut expected = Vec::new();

@@ -23,7 +23,10 @@ pub struct Status {
 }
 
 /// The names of the capability lines, in the order of [`Status::capabilities`].
-pub const CAPABILITY_LINES: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+pub const CAPABILITY_LINES: [&str; 5] = ["CapInh", "CapPrm", "CapEff", BOUNDING_LINE, "CapAmb"];
+
+/// The name of the line of the bounding set.
+pub const BOUNDING_LINE: &str = "CapBnd";
 
 /// A line that is missing or is not what the kernel documents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

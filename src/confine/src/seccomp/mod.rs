@@ -51,6 +51,9 @@ static FILTERS: [Filter; ((1 << NAMES.len()) - 1) * NARROWED.len()] =
 pub(crate) const BARE: &str = "bare";
 /// What closes, with [`BARE`], changing the mode of what is held open.
 pub(crate) const BARE_FIXED: &str = "bare-fixed";
+/// What closes, with [`BARE`], what a Landlock before ABI 6 leaves open. The stage, which has to send signals, does
+/// without it.
+pub(crate) const BARE_OLD: &str = "bare-old";
 
 /// What a filter does to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,6 +101,15 @@ pub fn filter(sets: &[String]) -> Result<&'static Filter, SeccompError> {
         .iter()
         .find(|filter| known().all(|name| named(name) == filter.sets.contains(name)))
         .ok_or(SeccompError::NoSet)
+}
+
+/// The sets of the stage itself, if the program's are narrower than a stage can work with.
+#[must_use]
+pub(crate) fn of_stage(sets: &[String]) -> Option<Vec<String>> {
+    let rest = sets.iter().filter(|set| *set != BARE_OLD).cloned();
+    sets.iter()
+        .any(|set| set == BARE_OLD)
+        .then(|| rest.collect())
 }
 
 /// One program for the kernel.

@@ -13,11 +13,12 @@ use super::instruction::{
 use super::interpret::{self, Call};
 
 const CLOSED: &str = include_str!("closed.json");
-const SETS: [(&str, &str); 4] = [
+const SETS: [(&str, &str); 5] = [
     ("base", include_str!("base.json")),
     ("serve", include_str!("serve.json")),
     ("bare", include_str!("bare.json")),
     ("bare-fixed", include_str!("bare-fixed.json")),
+    ("bare-old", include_str!("bare-old.json")),
 ];
 
 /// The programs in the order in which they would be installed: x32 calls kill; what the sets allow passes, the rest is

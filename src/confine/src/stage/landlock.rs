@@ -2,19 +2,17 @@
 //! (landlock(7)).
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
     PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
 };
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::{At, StageError, Steps};
 use crate::host::Landlock;
 use crate::message::Step;
-use crate::plan::{self, LandlockRule, Plan, Rule};
+use crate::plan::{self, LandlockRule, Rule};
 
 /// What this process has of the running kernel's Landlock.
 ///
@@ -39,53 +37,22 @@ pub(crate) fn available() -> Landlock {
 }
 
 /// The rules with their paths opened.
-#[derive(Default)]
-pub(super) struct Rules {
-    opened: Vec<(OwnedFd, BitFlags<AccessFs>)>,
-    /// Where trees are held, whose rules are opened from what is held and not by their paths.
-    trees: Vec<(String, OwnedFd)>,
-}
+pub(super) struct Rules(Vec<(OwnedFd, BitFlags<AccessFs>)>);
 
-impl Rules {
-    /// Takes the granted trees of a bare sandbox: it has no root of its own in which their paths could lead only to them.
-    pub(super) fn of_trees(&mut self, plan: &Plan, held: Vec<OwnedFd>) -> Result<(), StageError> {
-        let paths = plan.trees().map(|(path, ..)| path.to_owned());
-        self.trees = paths.zip(held).collect();
-        Ok(())
-    }
-
-    /// Opens the path of every rule. A path that is not there grants nothing and is no fault.
-    pub(super) fn open(&mut self, rules: &[LandlockRule]) -> Result<(), StageError> {
-        for LandlockRule { path, rule } in rules {
-            match self.find(path, *rule) {
-                Ok(descriptor) => self.opened.push((descriptor, rights(*rule))),
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno).at(Step::OpenRules, path),
-            }
-        }
-        Ok(())
-    }
-
-    fn find(&self, path: &str, rule: Rule) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let holding = match rule {
-            Rule::Tree(_) => self.trees.iter().find_map(|(tree, held)| {
-                let below = Path::new(path).strip_prefix(tree).ok()?;
-                Some((held, below))
-            }),
-            _ => None,
-        };
-        match holding {
-            None => rustix::fs::open(path, flags, Mode::empty()),
-            Some((held, below)) if below.as_os_str().is_empty() => held
-                .try_clone()
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)),
-            Some((held, below)) => {
-                let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-                rustix::fs::openat2(held, below, flags, Mode::empty(), how)
-            }
+/// Opens the path of every rule by `open`. A path that is not there grants nothing and is no fault.
+pub(super) fn open(
+    rules: &[LandlockRule],
+    open: impl Fn(&str, Rule) -> Result<OwnedFd, Errno>,
+) -> Result<Rules, StageError> {
+    let mut opened = Vec::new();
+    for LandlockRule { path, rule } in rules {
+        match open(path, *rule) {
+            Ok(descriptor) => opened.push((descriptor, rights(*rule))),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno).at(Step::OpenRules, path),
         }
     }
+    Ok(Rules(opened))
 }
 
 /// Restricts the process. Each of the three parts can be left out by itself.
@@ -129,7 +96,7 @@ pub(super) fn restrict(rules: Rules, abi: u8, steps: Steps) -> Result<(), StageE
         .create()
         .at(step, "create ruleset")?
         .no_new_privs(false);
-    for (descriptor, rights) in rules.opened {
+    for (descriptor, rights) in rules.0 {
         let kind = rustix::fs::fstat(&descriptor)
             .at(step, "rule path")?
             .st_mode;

@@ -4,6 +4,8 @@
 //! The outer half leaves the supervisor's namespaces and ends once the inner half runs; the inner half becomes pid 1
 //! of the sandbox. The order of the steps is load-bearing; [`Step`] gives the reasons.
 
+mod bare;
+mod descendants;
 mod inner;
 mod landlock;
 mod mounts;

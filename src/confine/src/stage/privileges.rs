@@ -18,10 +18,11 @@ pub(crate) const SECURE_BITS: SecureBits = SecureBits::NO_ROOT
     .union(SecureBits::NO_CAP_AMBIENT_RAISE)
     .union(SecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
 
+/// Gives up everything, and has `at_end` sent when the supervisor ends.
 pub(super) fn drop_all(
     identity: Identity,
-    bare: bool,
-    one_user: bool,
+    (bare, one_user): (bool, bool),
+    at_end: Signal,
     steps: Steps,
 ) -> Result<(), StageError> {
     steps.take(Step::Bounding, || bounding(bare))?;
@@ -52,12 +53,8 @@ pub(super) fn drop_all(
         false => DumpableBehavior::Dumpable,
     };
     rustix::process::set_dumpable_behavior(dumpable).at(Step::Dumpable, "prctl")?;
-    // A bare stage ends what it started before it ends itself: the kernel does not do it for it.
-    if bare {
-        return Ok(());
-    }
     steps.take(Step::ParentDeath, || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        rustix::process::set_parent_process_death_signal(Some(at_end))
             .at(Step::ParentDeath, "prctl")
     })
 }

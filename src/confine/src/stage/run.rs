@@ -1,10 +1,10 @@
 //! The last part of the inner half: waits for the word, starts the program as pid 2, reaps everything, passes the
-//! program's status on. Ends, and with it everything inside, when the launcher's socket closes.
+//! program's status on. Ends, and with it everything inside, when the launcher's socket closes. Without a pid namespace
+//! it ends everything itself first.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use ipc::Wire;
 use nix::errno::Errno;
@@ -17,42 +17,56 @@ use nix::unistd::Pid;
 use proto::audit::ExitStatus;
 use rustix::event::{PollFd, PollFlags};
 
+use super::descendants::Descendants;
 use super::{At, StageError};
 use crate::message::{FromStage, MessageError, Step, ToStage, receive, send};
 use crate::plan::Program;
+use crate::seccomp::Filter;
 
-/// Tells by a descriptor that a child has ended.
+/// What tells a stage without a pid namespace that the launcher has ended: it still has something to do then.
+pub(super) const LAUNCHER_ENDED: Signal = Signal::SIGTERM;
+
+/// Tells by a descriptor that a child has ended, or that the launcher has.
 pub(super) struct Reaper {
     signals: SignalFd,
-    /// The list of this process's children, where it is not pid 1 of a namespace.
-    children: Option<File>,
+    descendants: Descendants,
 }
 
 impl Reaper {
-    /// Blocks SIGCHLD and opens a descriptor for it. The program gets a clean mask: the standard library empties
+    /// Blocks the signals and opens a descriptor for them. The program gets a clean mask: the standard library empties
     /// it before exec.
-    ///
-    /// In a `bare` sandbox it makes itself the parent of whatever loses its own, so that everything the program starts is
-    /// among its children sooner or later (PR_SET_CHILD_SUBREAPER(2const)).
-    pub(super) fn new(bare: bool) -> Result<Self, StageError> {
+    pub(super) fn new(descendants: Descendants) -> Result<Self, StageError> {
         let step = Step::Start;
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
-        mask.thread_block().at(step, "block SIGCHLD")?;
+        if matches!(descendants, Descendants::Children(_)) {
+            mask.add(LAUNCHER_ENDED);
+        }
+        mask.thread_block().at(step, "block signals")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let children = match bare {
-            true => Some(adopt()?),
-            false => None,
-        };
         Ok(Self {
-            children,
             signals: SignalFd::with_flags(&mask, flags).at(step, "signalfd")?,
+            descendants,
         })
+    }
+
+    /// Every descriptor that it holds.
+    pub(super) fn held(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let held = self.descendants.held();
+        [self.signals.as_fd()].into_iter().chain(held)
+    }
+
+    /// Takes the signals that came; whether the end of the launcher is among them.
+    fn take_signals(&self) -> bool {
+        let mut launcher_ended = false;
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            launcher_ended |= signal.ssi_signo == LAUNCHER_ENDED as u32;
+        }
+        launcher_ended
     }
 
     /// Reaps whatever has ended and returns the status of `program` if it is among them.
     fn reap(&self, program: Pid) -> Option<ExitStatus> {
-        while let Ok(Some(_)) = self.signals.read_signal() {}
         let mut status = None;
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -72,34 +86,14 @@ impl Reaper {
     }
 }
 
-impl Reaper {
-    /// What it holds open.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let children = self.children.as_ref().map(AsFd::as_fd);
-        [self.signals.as_fd()].into_iter().chain(children)
-    }
-}
-
-impl AsFd for Reaper {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signals.as_fd()
-    }
-}
-
-/// Becomes the reaper of all descendants, and opens the list of children while it still can be opened.
-fn adopt() -> Result<File, StageError> {
-    let step = Step::Start;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).at(step, "subreaper")?;
-    let path = "/proc/thread-self/children";
-    File::open(path).at(step, path)
-}
-
-/// Waits for `Start`, starts the program and stays until it has ended.
+/// Waits for `Start`, starts the program and stays until it has ended. `narrower` is installed for the program alone,
+/// on top of the filter that this process has.
 pub(super) fn wait_and_start(
     wire: &Wire,
     program: &Program,
     stdio: Vec<OwnedFd>,
-    reaper: Reaper,
+    mut reaper: Reaper,
+    narrower: Option<&Filter>,
 ) -> Result<ExitCode, StageError> {
     let step = Step::Start;
     match receive::<ToStage>(wire) {
@@ -109,7 +103,8 @@ pub(super) fn wait_and_start(
         Ok(_) => return Err("another message came instead of start").at(step, "standard input"),
         Err(error) => return Err(error).at(step, "standard input"),
     }
-    let child = match spawn(program, stdio) {
+    let own_group = matches!(reaper.descendants, Descendants::Children(_));
+    let child = match spawn(program, stdio, own_group, narrower) {
         Ok(child) => child,
         Err(detail) => {
             send(wire, &FromStage::NotStarted { detail }, &[]).at(step, "report")?;
@@ -118,7 +113,8 @@ pub(super) fn wait_and_start(
     };
     send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
     let exit = stay(wire, &reaper, child);
-    empty(&reaper);
+    // Also if there is nobody left to tell: without a namespace nothing else would end them.
+    reaper.descendants.end();
     let exit = exit?;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).at(step, "getrusage")?;
     let cpu = usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds();
@@ -131,7 +127,12 @@ pub(super) fn wait_and_start(
     Ok(ExitCode::SUCCESS)
 }
 
-fn spawn(program: &Program, stdio: Vec<OwnedFd>) -> Result<Pid, String> {
+fn spawn(
+    program: &Program,
+    stdio: Vec<OwnedFd>,
+    own_group: bool,
+    narrower: Option<&Filter>,
+) -> Result<Pid, String> {
     let mut stdio = stdio.into_iter().map(Stdio::from);
     let [Some(stdin), Some(stdout), Some(stderr)] = [stdio.next(), stdio.next(), stdio.next()]
     else {
@@ -140,20 +141,45 @@ fn spawn(program: &Program, stdio: Vec<OwnedFd>) -> Result<Pid, String> {
     let Some((path, words)) = program.argv.split_first() else {
         return Err("an empty command".to_owned());
     };
-    let child = Command::new(path)
+    let mut command = Command::new(path);
+    if own_group {
+        command.process_group(0);
+    }
+    command
         .args(words)
         .env_clear()
         .envs(&program.env)
         .current_dir(&program.cwd)
         .stdin(stdin)
         .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
-        .map_err(|error| format!("{path}: {error}"))?;
+        .stderr(stderr);
+    let mut start = || command.spawn().map_err(|error| format!("{path}: {error}"));
+    let child = match narrower {
+        None => start()?,
+        Some(filter) => on_narrower_thread(filter, start)?,
+    };
     // The handle is dropped, never waited on: the reaper sees every child.
     Ok(Pid::from_raw(
         i32::try_from(child.id()).map_err(|error| error.to_string())?,
     ))
+}
+
+/// Starts a child on a thread that has another filter besides; the child keeps what its thread had.
+fn on_narrower_thread(
+    filter: &Filter,
+    start: impl FnOnce() -> Result<Child, String> + Send,
+) -> Result<Child, String> {
+    std::thread::scope(|scope| {
+        let run = || {
+            filter.install().map_err(|error| error.to_string())?;
+            start()
+        };
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run);
+        let thread = thread.map_err(|error| error.to_string())?;
+        thread
+            .join()
+            .unwrap_or_else(|_| Err("the thread that starts it panicked".to_owned()))
+    })
 }
 
 /// Waits until the program ends, or the launcher says stop or is gone.
@@ -162,15 +188,19 @@ fn stay(wire: &Wire, reaper: &Reaper, program: Pid) -> Result<ExitStatus, StageE
     loop {
         let mut watched = [
             PollFd::new(wire, PollFlags::IN),
-            PollFd::new(reaper, PollFlags::IN),
+            PollFd::new(&reaper.signals, PollFlags::IN),
         ];
         match rustix::event::poll(&mut watched, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno).at(step, "poll"),
         }
         let asked = !watched[0].revents().is_empty();
+        let launcher_ended = reaper.take_signals();
         if let Some(status) = reaper.reap(program) {
             return Ok(status);
+        }
+        if launcher_ended {
+            return Err("the launcher has ended").at(step, "signal");
         }
         if asked {
             match receive::<ToStage>(wire) {
@@ -180,41 +210,5 @@ fn stay(wire: &Wire, reaper: &Reaper, program: Pid) -> Result<ExitStatus, StageE
                 Err(_) => return Err("the launcher is gone").at(step, "standard input"),
             }
         }
-    }
-}
-
-/// Kills and reaps whatever the program left behind.
-fn empty(reaper: &Reaper) {
-    loop {
-        match &reaper.children {
-            // What a child has started is a child of this process once that one is dead.
-            Some(list) => kill_each(list),
-            // Only as pid 1 does -1 mean the sandbox; anywhere else it would mean the host.
-            None if nix::unistd::getpid() == Pid::from_raw(1) => {
-                // ESRCH says that nobody is left.
-                let _: nix::Result<()> = nix::sys::signal::kill(Pid::from_raw(-1), Signal::SIGKILL);
-            }
-            None => {}
-        }
-        match waitpid(None, None) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => break,
-        }
-    }
-    while let Ok(Some(_)) = reaper.signals.read_signal() {}
-}
-
-/// Kills every child that the list names. It is not reaped before this process does so, so its number is nobody else's.
-fn kill_each(mut list: &File) {
-    let mut text = String::new();
-    // A list that cannot be read names nobody; the launcher kills from outside what is left.
-    let _ = list
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| list.read_to_string(&mut text));
-    for pid in text
-        .split_ascii_whitespace()
-        .filter_map(|word| word.parse().ok())
-    {
-        let _: nix::Result<()> = nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
 }

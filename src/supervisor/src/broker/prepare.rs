@@ -143,14 +143,23 @@ pub(crate) fn too_weak(confinement: &Confinement, required: Level) -> Option<Str
     ))
 }
 
-/// The gaps that nothing waives, in words.
+/// The gaps that nothing waives, in words; those with one reason together.
 fn gaps(confinement: &Confinement) -> String {
     let open = confinement
         .gaps
         .iter()
         .filter(|gap| !confinement.waived.contains(&gap.layer));
-    let open: Vec<String> = open
-        .map(|gap| format!("{}: {}", gap.layer, gap.reason))
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for gap in open {
+        let known = reasons.iter_mut().find(|(reason, _)| *reason == gap.reason);
+        match known {
+            Some((_, layers)) => layers.push(gap.layer.as_str()),
+            None => reasons.push((&gap.reason, vec![gap.layer.as_str()])),
+        }
+    }
+    let open: Vec<String> = reasons
+        .iter()
+        .map(|(reason, layers)| format!("{}: {reason}", layers.join(", ")))
         .collect();
     if open.is_empty() {
         "every gap is waived, but a level of none never does".to_owned()

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use confine::host::{CapsError, Privilege};
+use confine::launch::Means;
 use ledger::Paths;
 use proto::config::Config;
 use proto::{Gap, Layer, Level};
 
+use crate::bare::bare_reason;
 use crate::doctor::{self, DoctorError};
+use crate::load::Directories;
 
 /// The user whose files the demo works on when root runs it; it need not exist.
 const OWNER: u32 = 1000;
@@ -147,6 +150,8 @@ pub(super) struct Setting {
     /// What cannot be enforced besides for a sandbox that is shown the files.
     of_files: Vec<Gap>,
     privilege: Privilege,
+    /// Why no namespaces can be made, if none can.
+    refusal: Option<String>,
 }
 
 /// Where the binaries of boxmaker are.
@@ -169,7 +174,8 @@ impl Setting {
             }
             make(directory)?;
         }
-        let privilege = Privilege::of_this_process(&binaries()?.join("boxmaker-stage"))?;
+        let Means { privilege, refusal } =
+            Means::of_this_process(&binaries()?.join("boxmaker-stage"))?;
         let usual = Config::default().uid_range;
         let mut setting = Self {
             paths: Paths {
@@ -187,6 +193,7 @@ impl Setting {
             gaps: Vec::new(),
             of_files: Vec::new(),
             privilege,
+            refusal,
         };
         setting.fill()?;
         setting.measure()?;
@@ -197,13 +204,17 @@ impl Setting {
     /// Finds out what this host can enforce, by a sandbox without and one with the files. With cgroup v2 this process takes
     /// the leaf in which the supervisor, its child, is then at home.
     fn measure(&mut self) -> Result<(), SettingError> {
-        let binaries = binaries()?;
+        let directories = Directories {
+            home: self.home.clone(),
+            config: self.config.clone(),
+            binaries: binaries()?,
+        };
         let gaps = |tree| -> Result<Vec<Gap>, DoctorError> {
             let config = Config {
                 uid_range: self.uids,
                 ..Config::default()
             };
-            Ok(doctor::measure(&binaries, config, tree)?.gaps)
+            Ok(doctor::measure(&directories, config, tree)?.gaps)
         };
         let of_all = gaps(None)?;
         let mut of_files = gaps(Some(&self.files))?;
@@ -313,7 +324,12 @@ impl Setting {
             self.files.display(),
             self.owner()
         );
-        if self.privilege.gives_users() {
+        if let Some(refusal) = &self.refusal {
+            text.push_str(&format!(
+                "\n  level    partial, by Landlock and the system call filter alone: {}",
+                bare_reason(refusal)
+            ));
+        } else if self.privilege.gives_users() {
             for gap in self.of_files.iter().chain(self.accepted()) {
                 let (layer, reason) = (gap.layer, &gap.reason);
                 text.push_str(&format!("\n  level    partial here, for {layer}: {reason}"));
@@ -321,11 +337,6 @@ impl Setting {
         } else {
             text.push_str(
                 "\n  level    partial: without root every sandbox has your uid; as root it is full",
-            );
-        }
-        if self.privilege == Privilege::Bare {
-            text.push_str(
-                "\n  level    partial: no namespace can be made here; `boxmaker doctor` says what helps",
             );
         }
         for gap in self.waived() {

@@ -1,6 +1,7 @@
 //! `boxmaker doctor`: what this host can enforce, layer by layer, and how to get the rest. It does not guess: for every
 //! profile it builds a real sandbox up to the measurement, starts nothing in it, and removes it.
 
+mod ground;
 mod remedy;
 mod report;
 mod surroundings;
@@ -12,8 +13,8 @@ use std::path::{Path, PathBuf};
 use confine::derive::derive;
 use confine::host::{CapsError, Host, Privilege};
 use confine::launch::{
-    GrantedTree, IdentityChoice, LaunchError, Launcher, LauncherError, LauncherOptions, PoolSizes,
-    StageStdio,
+    GrantedTree, IdentityChoice, LaunchError, Launcher, LauncherError, LauncherOptions, Means,
+    PoolSizes, StageStdio,
 };
 use confine::plan::{Access, Mount, Program};
 use confine::profile::{Profile, Profiles};
@@ -23,12 +24,15 @@ use policy::Policy;
 use proto::config::Config;
 use proto::{Confinement, Level};
 
+use crate::bare::bare_without_help;
 use crate::books::digest;
 use crate::in_full;
 use crate::load::Directories;
 use crate::stdio::{self, Pipe};
 
+use ground::Ground;
 use remedy::Advisor;
+pub(crate) use remedy::namespaces_help;
 pub(crate) use report::{json, words};
 
 /// Why the host could not be looked at.
@@ -43,6 +47,9 @@ pub(crate) enum DoctorError {
     /// The configuration's profiles are not usable.
     #[error("the profiles are not usable:\n{}; correct them, or leave --config away to see the built-in ones", .0.join("\n"))]
     Profiles(Vec<String>),
+    /// There is no place to try anything in.
+    #[error("cannot make a directory to try sandboxes in: {0}")]
+    Ground(std::io::Error),
     /// A sandbox cannot be built.
     #[error("{0}")]
     Failed(String),
@@ -98,6 +105,8 @@ pub(crate) struct Diagnosis {
     pub(crate) kernel: String,
     /// What this process may do, where it is, and what would help it.
     advisor: Advisor,
+    /// Why no namespaces can be made, if none can.
+    refusal: Option<String>,
     /// Every profile, by name.
     pub(crate) profiles: Vec<Finding>,
     /// Every granted path that exists, as a tree under `tools/base`: whether its file system takes id maps.
@@ -128,7 +137,7 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
     let config = policy
         .as_ref()
         .map_or_else(Config::default, |policy| policy.config().clone());
-    let examiner = Examiner::new(&directories.binaries, config)?;
+    let examiner = Examiner::new(directories, config)?;
     let found = |profile: &Profile| Finding {
         of: profile.name.clone(),
         outcome: examiner.try_launch(profile, None),
@@ -140,6 +149,7 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
             .to_string_lossy()
             .into_owned(),
         advisor: Advisor::new(examiner.privilege, examiner.launcher.landlock()),
+        refusal: examiner.refusal.clone(),
         profiles: profiles.iter().map(found).collect(),
         paths: base
             .map(|base| examiner.paths(base, policy.as_ref()))
@@ -152,7 +162,7 @@ pub(crate) fn examine(directories: &Directories) -> Result<Diagnosis, DoctorErro
 /// # Errors
 /// As [`DoctorError`]; [`DoctorError::Failed`] if it cannot be built.
 pub(crate) fn measure(
-    binaries: &Path,
+    directories: &Directories,
     config: Config,
     tree: Option<&Path>,
 ) -> Result<Confinement, DoctorError> {
@@ -162,32 +172,44 @@ pub(crate) fn measure(
     let base = profiles.get("tools/base").ok_or_else(|| {
         DoctorError::Failed("tools/base, which is built in, is not there".to_owned())
     })?;
-    let launched = Examiner::new(binaries, config)?.try_launch(base, tree);
+    let launched = Examiner::new(directories, config)?.try_launch(base, tree);
     launched.map_err(|failure| DoctorError::Failed(failure.text))
 }
 
 struct Examiner {
     launcher: Launcher,
     privilege: Privilege,
+    refusal: Option<String>,
     program: PathBuf,
+    /// Removed after the launcher is gone.
+    _ground: Option<Ground>,
 }
 
 impl Examiner {
-    fn new(binaries: &Path, config: Config) -> Result<Self, DoctorError> {
-        let privilege = Privilege::of_this_process(&binaries.join("boxmaker-stage"))?;
+    fn new(directories: &Directories, config: Config) -> Result<Self, DoctorError> {
+        let Means { privilege, refusal } = Means::of_this_process(&directories.stage())?;
+        let ground = match &refusal {
+            Some(_) => Some(Ground::take(&directories.home).map_err(DoctorError::Ground)?),
+            None => None,
+        };
+        let options = ground.as_ref().zip(refusal.as_ref());
+        let options = options
+            .map(|(ground, refusal)| bare_without_help(refusal, ground.path().join("sandboxes")));
         let launcher = Launcher::new(LauncherOptions {
-            stage: binaries.join("boxmaker-stage"),
+            stage: directories.stage(),
             uid_range: config.uid_range,
             cgroup: config.cgroup,
             name: format!("doctor-{}", std::process::id()),
             waive: config.waive,
             pool: PoolSizes::default(),
-            canaries: std::env::temp_dir(),
+            bare: options,
         })?;
         Ok(Self {
             launcher,
             privilege,
-            program: binaries.join("toolkit"),
+            refusal,
+            program: directories.binaries.join("toolkit"),
+            _ground: ground,
         })
     }
 

@@ -26,6 +26,61 @@ const USER_NAMESPACES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// The setting that is in the way, and its cure.
+fn closed() -> Option<String> {
+    let closed = USER_NAMESPACES.iter().find(|(path, value, _)| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == *value)
+    });
+    closed.map(|(path, value, cure)| format!("{path} is {value}: {cure}"))
+}
+
+/// What would let this process, which is not root, make namespaces.
+pub(crate) fn namespaces_help() -> String {
+    let around = Surroundings::read();
+    let is_root = rustix::process::geteuid().is_root();
+    of_namespaces(closed().as_deref(), Some(is_root), &around)
+        .unwrap_or_else(|| "start boxmaker as root".to_owned())
+}
+
+/// What keeps namespaces and mounts from this process, as far as it can be seen; of one without the rights of root it is
+/// asked whether it has uid 0 all the same.
+fn of_namespaces(
+    closed: Option<&str>,
+    user: Option<bool>,
+    around: &Surroundings,
+) -> Option<String> {
+    let start = |is_root| match is_root {
+        true => "start boxmaker with all capabilities of root",
+        false => "start boxmaker as root",
+    };
+    if let (Some(closed), Some(is_root)) = (closed, user) {
+        return Some(format!("{closed}; or {}", start(is_root)));
+    }
+    sentence(&obstacles(user.is_some(), around), around).or_else(|| {
+        let start = start(user?);
+        Some(format!(
+            "{start}, or allow plain users to make user namespaces"
+        ))
+    })
+}
+
+/// What stands in the way of namespaces, made by a plain `user` or by root.
+fn obstacles(user: bool, around: &Surroundings) -> Vec<Switch> {
+    let Surroundings {
+        filtered,
+        apparmor,
+        masked,
+        remapped,
+        ..
+    } = around;
+    let mut found = Vec::new();
+    found.extend(filtered.then_some(Switch::Calls));
+    found.extend(apparmor.as_ref().map(|_| Switch::AppArmor));
+    // Root of the host may mount /proc however much of it is masked; a user namespace may not.
+    found.extend((*masked && (user || *remapped)).then_some(Switch::Proc));
+    found
+}
+
 /// All that advice rests on.
 #[derive(Debug)]
 pub(super) struct Advisor {
@@ -44,15 +99,12 @@ pub(super) struct Advisor {
 impl Advisor {
     /// Looks at what this process and its host are.
     pub(super) fn new(privilege: Privilege, landlock: Landlock) -> Self {
-        let closed = USER_NAMESPACES.iter().find(|(path, value, _)| {
-            std::fs::read_to_string(path).is_ok_and(|text| text.trim() == *value)
-        });
         Self {
             privilege,
             is_root: rustix::process::geteuid().is_root(),
             landlock,
             around: Surroundings::read(),
-            closed: closed.map(|(path, value, cure)| format!("{path} is {value}: {cure}")),
+            closed: closed(),
         }
     }
 
@@ -66,7 +118,6 @@ impl Advisor {
             | Layer::Uts
             | Layer::CgroupNs
             | Layer::MountFlags => self.of_namespaces(),
-            Layer::ParentDeath if self.privilege == Privilege::Bare => self.of_namespaces(),
             Layer::Uid => self.of_uid(measured),
             Layer::Memory | Layer::Pids | Layer::Cpu => Some(self.of_limits()),
             Layer::LandlockFs | Layer::LandlockNet | Layer::LandlockScope => {
@@ -87,34 +138,13 @@ impl Advisor {
         self.of_namespaces()
     }
 
-    /// What keeps namespaces and mounts from this process, as far as it can be seen.
     fn of_namespaces(&self) -> Option<String> {
-        let user = self.privilege != Privilege::Root;
-        if let Some(closed) = self.closed.as_ref().filter(|_| user) {
-            return Some(format!("{closed}; or start boxmaker as root"));
-        }
-        sentence(&self.obstacles(user), &self.around).or_else(|| {
-            user.then(|| {
-                "start boxmaker as root, or allow plain users to make user namespaces".to_owned()
-            })
-        })
+        let user = (self.privilege != Privilege::Root).then_some(self.is_root);
+        of_namespaces(self.closed.as_deref(), user, &self.around)
     }
 
-    /// What stands in the way of namespaces, made by a plain `user` or by root.
     fn obstacles(&self, user: bool) -> Vec<Switch> {
-        let Surroundings {
-            filtered,
-            apparmor,
-            masked,
-            remapped,
-            ..
-        } = &self.around;
-        let mut found = Vec::new();
-        found.extend(filtered.then_some(Switch::Calls));
-        found.extend(apparmor.as_ref().map(|_| Switch::AppArmor));
-        // Root of the host may mount /proc however much of it is masked; a user namespace may not.
-        found.extend((*masked && (user || *remapped)).then_some(Switch::Proc));
-        found
+        obstacles(user, &self.around)
     }
 
     fn of_uid(&self, measured: &Confinement) -> Option<String> {

@@ -16,12 +16,10 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
     let advisor = &diagnosis.advisor;
     let who = match (advisor.privilege, advisor.is_root) {
         (Privilege::Root, _) => "root",
-        (_, true) => "root without all its capabilities",
-        (_, false) => "a plain user",
-    };
-    let namespaces = match advisor.privilege {
-        Privilege::Bare => ", no namespaces",
-        _ => "",
+        (Privilege::UserNamespace, true) => "root without all its capabilities",
+        (Privilege::UserNamespace, false) => "a plain user",
+        (Privilege::Bare, true) => "root without its capabilities and without namespaces",
+        (Privilege::Bare, false) => "a plain user without namespaces",
     };
     let place = match advisor.around.warden {
         Warden::Nobody => "",
@@ -39,7 +37,7 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
     };
     let mut text = folded(
         &format!("Linux {},", diagnosis.kernel),
-        &format!("as {who}{place}{namespaces}, {landlock}"),
+        &format!("as {who}{place}, {landlock}"),
     );
     for finding in &diagnosis.profiles {
         text.push_str(&format!("\nprofile {}\n", finding.of));
@@ -87,22 +85,38 @@ fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
         .collect();
     let mut text = format!("  level {}\n", confinement.level);
     text.push_str(&folded("  measured: ", &held.join(" ")));
-    for gap in &confinement.gaps {
-        let waived = if confinement.waived.contains(&gap.layer) {
-            " (waived)"
-        } else {
-            ""
-        };
-        text.push_str(&folded(
-            &format!("  gap {}{waived}: ", gap.layer),
-            &gap.reason,
-        ));
-        let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
+    for (layers, reason, cure) in alike(confinement, diagnosis) {
+        let head = if layers.len() == 1 { "gap" } else { "gaps" };
+        text.push_str(&folded(&format!("  {head} {}: ", layers.join(" ")), reason));
         if let Some(cure) = cure {
             text.push_str(&folded("    what helps: ", &cure));
         }
     }
     text
+}
+
+/// The gaps, those with one reason and one cure together: their layers, the reason, the cure.
+fn alike<'a>(
+    confinement: &'a Confinement,
+    diagnosis: &Diagnosis,
+) -> Vec<(Vec<String>, &'a str, Option<String>)> {
+    let mut found: Vec<(Vec<String>, &str, Option<String>)> = Vec::new();
+    for gap in &confinement.gaps {
+        let waived = match confinement.waived.contains(&gap.layer) {
+            true => " (waived)",
+            false => "",
+        };
+        let layer = format!("{}{waived}", gap.layer);
+        let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
+        let same = |(_, reason, known): &&mut (Vec<String>, &str, Option<String>)| {
+            *reason == gap.reason && *known == cure
+        };
+        match found.iter_mut().find(same) {
+            Some((layers, ..)) => layers.push(layer),
+            None => found.push((vec![layer], &gap.reason, cure)),
+        }
+    }
+    found
 }
 
 /// `text` after `head`, broken at spaces so that lines keep within the width; what follows is indented by six.
@@ -164,6 +178,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
             Privilege::UserNamespace => "user",
             Privilege::Bare => "bare",
         },
+        "refused": diagnosis.refusal,
         "place": match diagnosis.advisor.around.warden {
             Warden::Nobody => None,
             Warden::Unit => Some("unit"),

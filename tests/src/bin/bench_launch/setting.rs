@@ -79,7 +79,7 @@ fn launcher(binaries: &Path, name: &str, waive: Vec<Layer>, pool: u8) -> Outcome
             tools: pool,
             named: BTreeMap::new(),
         },
-        canaries: std::env::temp_dir(),
+        bare: None,
     })?)
 }
 

@@ -45,7 +45,7 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 /// Every way to narrow them, by the names of the sets that do.
-pub(super) fn narrowed() -> [&'static [&'static str]; 3] {
+pub(super) fn narrowed() -> [&'static [&'static str]; 5] {
     sets::NARROWED
 }
 

@@ -18,13 +18,20 @@ pub(super) const SETS: [(&str, &str); 2] = [
 ];
 
 /// What narrows the sets of a profile where a sandbox has no namespaces; no profile names one.
-pub(super) const NARROWING: [(&str, &str); 2] = [
+pub(super) const NARROWING: [(&str, &str); 3] = [
     ("bare", include_str!("../bare.json")),
     ("bare-fixed", include_str!("../bare-fixed.json")),
+    ("bare-old", include_str!("../bare-old.json")),
 ];
 
 /// The ways to narrow what sets allow: not at all, or as much as it takes.
-pub(super) const NARROWED: [&[&str]; 3] = [&[], &["bare"], &["bare", "bare-fixed"]];
+pub(super) const NARROWED: [&[&str]; 5] = [
+    &[],
+    &["bare"],
+    &["bare", "bare-fixed"],
+    &["bare", "bare-old"],
+    &["bare", "bare-fixed", "bare-old"],
+];
 
 /// One file of sets.
 #[derive(Debug, Deserialize)]

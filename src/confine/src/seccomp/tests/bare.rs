@@ -54,20 +54,59 @@ fn what_reaches_the_users_other_processes_is_closed() {
         closed_by(bare(), base(), nr, &[which + 1, 0]);
         assert_eq!(verdict(bare(), nr, &[which, 0]), OK);
     }
+    let old = of(&["base", "bare", "bare-old"]);
+    for nr in [
+        libc::SYS_kill,
+        libc::SYS_tkill,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_rt_tgsigqueueinfo,
+        libc::SYS_pidfd_send_signal,
+    ] {
+        closed_by(old, bare(), nr, &[]);
+    }
+    for owner in [8, 15] {
+        closed_by(old, bare(), libc::SYS_fcntl, &[3, owner]);
+    }
+    assert_eq!(verdict(old, libc::SYS_fcntl, &[3, 4]), OK);
 }
 
 #[test]
-fn drivers_are_closed() {
+fn what_an_old_landlock_lets_be_emptied_is_closed() {
+    let old = of(&["base", "bare", "bare-old"]);
+    let [truncates, writes, creates] =
+        [libc::O_TRUNC, libc::O_WRONLY, libc::O_CREAT].map(|flag| flag as u64);
+    closed_by(old, bare(), libc::SYS_truncate, &[]);
+    closed_by(old, bare(), libc::SYS_open, &[0, truncates]);
+    closed_by(
+        old,
+        bare(),
+        libc::SYS_openat,
+        &[0, 0, truncates | creates, 0o644],
+    );
+    for passes in [0, writes, writes | truncates, 2 | truncates] {
+        assert_eq!(verdict(old, libc::SYS_open, &[0, passes]), OK);
+        assert_eq!(verdict(old, libc::SYS_openat, &[0, 0, passes]), OK);
+    }
+    assert_eq!(verdict(old, libc::SYS_ftruncate, &[]), OK);
+}
+
+#[test]
+fn drivers_and_the_mark_are_closed() {
     let sets_flags = 0x4008_6602;
     closed_by(bare(), base(), libc::SYS_ioctl, &[3, sets_flags]);
     for asks in [libc::TCGETS, libc::FIOCLEX, libc::FIONBIO, libc::FIONREAD] {
         assert_eq!(verdict(bare(), libc::SYS_ioctl, &[3, asks]), OK);
     }
+    let mark = u64::from(libc::RLIMIT_RTTIME);
+    closed_by(bare(), base(), libc::SYS_setrlimit, &[mark]);
+    closed_by(bare(), base(), libc::SYS_prlimit64, &[0, mark]);
+    assert_eq!(verdict(bare(), libc::SYS_prlimit64, &[0, 7]), OK);
 }
 
 #[test]
 fn what_narrows_is_no_set_by_itself_and_none_for_profiles() {
-    for name in [BARE, BARE_FIXED] {
+    for name in [BARE, BARE_FIXED, BARE_OLD] {
         assert!(!names().contains(&name));
         assert!(matches!(
             filter(&[name.to_owned()]),
