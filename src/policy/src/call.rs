@@ -49,7 +49,9 @@ pub(crate) enum Why {
     /// The same under every grant.
     #[error("{0}")]
     KernelTree(PathRule),
-    #[error("the path is relative and the grant has no single path to join it to")]
+    #[error(
+        "the path is relative and the grant has no single path to join it to: write it whole, from / on"
+    )]
     Relative,
     #[error("the grant states no paths")]
     NoPaths,

@@ -97,15 +97,22 @@ impl Denial {
         stops: impl Iterator<Item = (&'a GrantEntry, &'a Stop<'a>)> + Clone,
     ) -> Self {
         let uncovered = stops.clone().find_map(|(_, stop)| match stop {
-            Stop::Uncovered(uncovered) if reason == DenyReason::NoGrant => Some(told(uncovered)),
+            Stop::Uncovered(uncovered) if reason == DenyReason::NoGrant => Some(uncovered),
             _ => None,
         });
+        let note = uncovered.map(told);
+        // What the note says is not said of each grant again: a rule that holds under every grant, and the argument.
+        let known = uncovered.map(|uncovered| uncovered.argument);
         let stops: Vec<String> = stops
-            .map(|(grant, stop)| format!("grant {}: {}", grant.id(), explain(grant, stop, taint)))
+            .filter(|(_, stop)| !(note.is_some() && is_misspelt(stop)))
+            .map(|(grant, stop)| {
+                let why = explain(grant, stop, taint, known);
+                format!("grant {}: {why}", grant.id())
+            })
             .collect();
         Self {
             grant: grant.cloned(),
-            ..Self::new(reason, tool, uncovered.as_deref(), &stops)
+            ..Self::new(reason, tool, note.as_deref(), &stops)
         }
     }
 }
@@ -133,11 +140,28 @@ fn told(uncovered: &Uncovered<'_>) -> String {
     }
 }
 
-/// Where a grant stopped, in words for the owner.
-fn explain(grant: &GrantEntry, stop: &Stop<'_>, taint: Option<DataClass>) -> String {
+/// Whether the call itself breaks a rule of spelling.
+const fn is_misspelt(stop: &Stop<'_>) -> bool {
+    matches!(
+        stop,
+        Stop::Uncovered(Uncovered {
+            why: Why::Misspelt(_),
+            ..
+        })
+    )
+}
+
+/// Where a grant stopped, in words for the owner, who knows already that it is about the argument `known`.
+fn explain(
+    grant: &GrantEntry,
+    stop: &Stop<'_>,
+    taint: Option<DataClass>,
+    known: Option<&str>,
+) -> String {
     match stop {
         Stop::Expired(end) => format!("it expired at {end}"),
         Stop::DeniedBy(deny) => format!("deny grant {deny} overrides it"),
+        Stop::Uncovered(Uncovered { argument, why }) if known == Some(argument) => why.to_string(),
         Stop::Uncovered(Uncovered { argument, why }) => format!("argument `{argument}`: {why}"),
         Stop::Taint => match (taint, grant.file().max_taint) {
             (Some(taint), Some(max)) => {

@@ -164,7 +164,7 @@ fn a_record_names_the_grant_that_came_closest_and_none_where_none_covers() {
     assert!(
         denial
             .owner
-            .contains("grant a: argument `path`: no read path of the grant holds \"/srv/a\""),
+            .contains("grant a: no read path of the grant holds \"/srv/a\""),
         "{}",
         denial.owner
     );
@@ -296,6 +296,29 @@ fn the_caller_learns_no_grant_and_no_path() {
     let near = decide(&policy, FRESH, "read", r#"{"path":"/srv/private-places"}"#).unwrap_err();
     let far = decide(&policy, FRESH, "read", r#"{"path":"/etc"}"#).unwrap_err();
     assert_eq!(near.agent, far.agent);
+}
+
+#[test]
+fn the_owner_is_told_each_thing_once() {
+    let policy = policy(&[
+        ("one", &reads(&["read:/srv/a"], "")),
+        ("two", &reads(&["read:/srv/b", "read:/srv/c"], "")),
+    ]);
+    for (path, want) in [
+        (
+            "a/../b",
+            "tool read: argument `path` is not acceptable: a path must not hold the component `..`",
+        ),
+        (
+            "/etc/a",
+            "tool read: argument `path` is covered by no grant; grant one: no read path of the grant holds \"/etc/a\"; \
+             grant two: no read path of the grant holds \"/etc/a\"",
+        ),
+    ] {
+        let arguments = serde_json::json!({ "path": path }).to_string();
+        let denial = decide(&policy, FRESH, "read", &arguments).unwrap_err();
+        assert_eq!(denial.owner, want);
+    }
 }
 
 #[test]
