@@ -1,8 +1,11 @@
 //! Where output goes: what standard output and standard error are, how wide they are, and whether they take colours.
 //! The only place that writes to them.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
+
+use confine::fold::fold;
 
 /// What a text is about; on a terminal a colour, elsewhere nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,6 +74,15 @@ impl Stream {
                 .clamp(60, 200),
         }
     }
+
+    /// The text as a terminal gets it. What is no terminal gets it as it is: there a line is one message.
+    fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.terminal {
+            fold(text, self.width).into()
+        } else {
+            text.into()
+        }
+    }
 }
 
 /// Standard output and standard error.
@@ -123,14 +135,24 @@ impl Screen {
         }
     }
 
+    /// Writes sentences to standard output; a terminal gets them in lines of its width.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub fn say(&self, text: &str) -> io::Result<()> {
+        self.print(&self.out.folded(text))
+    }
+
     /// Says on standard error what failed, hidden characters as escapes.
     pub fn failure(&self, text: &str) {
         let name = Tone::Bad.paint("bxctl", self.err.colour);
         self.remark(&format!("{name}: {}\n", crate::visible::text(text)));
     }
 
-    /// Writes to standard error. If that cannot be written either, nobody can be told.
+    /// Writes to standard error; a terminal gets it in lines of its width. If that cannot be written either, nobody can
+    /// be told.
     pub fn remark(&self, text: &str) {
+        let text = self.err.folded(text);
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -6,6 +6,7 @@ pub mod accounts;
 pub mod cgroup;
 pub mod derive;
 pub mod describe;
+pub mod fold;
 pub mod host;
 pub mod identity;
 pub mod judged;
