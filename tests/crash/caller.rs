@@ -188,11 +188,7 @@ impl Speaker for Bxctl<'_> {
 /// What an error of bxctl's says about the call.
 fn unanswered(said: &str) -> Heard {
     // Without a session it came to no call.
-    let none = [
-        "nothing ran",
-        "there is no broker to talk to",
-        "session_open",
-    ];
+    let none = ["nothing ran", "boxmaker does not run", "session_open"];
     // First, because a session that could not be ended is told after it.
     if said.contains("the call ran (record ") {
         Heard::Ran

@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Broker {
     connection: Connection,
     asked: u64,
+    patience: Duration,
 }
 
 impl Broker {
@@ -38,6 +39,7 @@ impl Broker {
             Ok(connection) => Ok(Self {
                 connection,
                 asked: 0,
+                patience: PATIENCE,
             }),
             Err(source) => Err(match source.kind() {
                 io::ErrorKind::NotFound => BrokerError::Absent { path },
@@ -55,6 +57,12 @@ impl Broker {
     #[must_use]
     pub fn stream(&self) -> &UnixStream {
         self.connection.stream()
+    }
+
+    /// The same line, on which an answer that waits for no tool may take as long as `patience`.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Opens a session, or resumes the one that is named.
@@ -96,7 +104,7 @@ impl Broker {
     /// As [`BrokerError`].
     pub fn approvals(&mut self) -> Result<Vec<Question>, BrokerError> {
         let kind = "approvals";
-        let id = self.send(Message::Approvals(Empty {}), Some(PATIENCE))?;
+        let id = self.send(Message::Approvals(Empty {}), Some(self.patience))?;
         let mut approvals = Vec::new();
         loop {
             let envelope = self.answer_to(kind, id)?;
@@ -162,7 +170,7 @@ impl Broker {
 
     fn ask(&mut self, message: Message) -> Result<Message, BrokerError> {
         let kind = message.kind();
-        let id = self.send(message, Some(PATIENCE))?;
+        let id = self.send(message, Some(self.patience))?;
         Ok(self.answer_to(kind, id)?.msg)
     }
 
@@ -191,7 +199,7 @@ impl Broker {
             if timed_out(&source) {
                 BrokerError::Slow {
                     kind,
-                    seconds: PATIENCE.as_secs(),
+                    seconds: self.patience.as_secs(),
                 }
             } else {
                 BrokerError::Receive { kind, source }

@@ -165,6 +165,30 @@ pub(crate) fn failure(
     }
 }
 
+/// That boxmaker runs with other files than these, which changed after it read them.
+#[must_use]
+pub fn stale(changed: &[String]) -> String {
+    format!(
+        "changed since boxmaker was started, and not loaded: {}; stop `boxmaker up` and start it again",
+        some(changed)
+    )
+}
+
+/// The names of files, only some of many.
+#[must_use]
+pub fn some(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| visible::line(name))
+        .collect();
+    if names.len() > SHOWN {
+        shown.push(format!("{} more", names.len() - SHOWN));
+    }
+    shown.join(", ")
+}
+
 /// The schema of one tool's arguments, from its own file alone: mistakes elsewhere do not matter here. `None` if
 /// there is no such tool, or its file breaks a rule.
 ///

@@ -1,5 +1,7 @@
 //! `bxctl grants`: who may call what, from the configuration.
 
+use std::path::Path;
+
 use policy::{GrantEntry, Policy};
 use proto::grant::{Grant, Mode};
 use proto::{GrantId, Timestamp, ToolName};
@@ -37,6 +39,28 @@ fn chosen<'a>(
 #[must_use]
 pub fn any(policy: &Policy, tool: Option<&ToolName>) -> bool {
     chosen(policy, tool).next().is_some()
+}
+
+/// That there is none, in the words of a remark.
+#[must_use]
+pub fn none(policy: &Policy, tool: Option<&ToolName>, directory: &Path) -> String {
+    let rule = "what no grant covers does not run";
+    match tool {
+        Some(tool) if policy.tools().all(|known| known.name() != tool) => {
+            let names = policy.tools().map(|known| known.name().as_str());
+            let near = policy::nearest(tool.as_str(), names);
+            let meant = near.map_or_else(
+                || "`bxctl tools` lists the tools".to_owned(),
+                |near| format!("did you mean {near}?"),
+            );
+            format!("bxctl: there is no tool {tool}; {meant}\n")
+        }
+        Some(tool) => format!("bxctl: there is no grant for {tool}, and {rule}\n"),
+        None => format!(
+            "bxctl: there is no grant in {}, and {rule}\n",
+            directory.display()
+        ),
+    }
 }
 
 fn expired(grant: &Grant, now: Timestamp) -> bool {

@@ -39,15 +39,20 @@ use crate::screen::Screen;
 /// 0 done, 1 refused or failed, 2 usage or unusable input. A call that a signal interrupts ends by that signal.
 #[must_use]
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let screen = Screen::standard();
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help is no error: clap prints it to standard output and says 0. Nobody to tell if it cannot be printed.
-            let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(2).into();
+            let status = u8::try_from(error.exit_code()).unwrap_or(2);
+            if error.use_stderr() {
+                screen.remark(&error.render().to_string());
+            } else {
+                // Help is no error. Nobody to tell if it cannot be printed.
+                let _ = error.print();
+            }
+            return status.into();
         }
     };
-    let screen = Screen::standard();
     match run(cli, &screen) {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Refused) => ExitCode::from(1),
@@ -92,37 +97,47 @@ fn run(cli: Cli, screen: &Screen) -> Result<Done, Failure> {
                 screen.print(&sessions::table(&reply, now).render(width, colour))?;
             }
         }
-        Command::Status => {
-            let reply = Broker::connect(&place.socket())?.status()?;
-            if json {
-                screen.json(&reply)?;
-            } else {
-                screen.print(&status::text(&reply, now, width, colour))?;
-            }
-        }
+        Command::Status => return status::run(&place, now, screen, json),
         Command::Grants(words) => {
             let policy = configuration::load(&place.config, now)?.policy;
             let tool = words.tool.as_ref();
             if json {
                 screen.json(&grants::document(&policy, tool, now))?;
             } else if !grants::any(&policy, tool) {
-                screen.remark(
-                    "bxctl: there is no such grant, and what no grant covers does not run\n",
-                );
+                screen.remark(&grants::none(&policy, tool, &place.config));
             } else {
                 screen.print(&grants::table(&policy, tool, now).render(width, colour))?;
+            }
+            if !json {
+                remind(&place, screen);
             }
         }
         Command::Tools => {
             let policy = configuration::load(&place.config, now)?.policy;
             if json {
                 screen.json(&tools::document(&policy))?;
+            } else if policy.tools().next().is_none() {
+                screen.remark(&format!(
+                    "bxctl: there is no tool in {}; a tool is a file in its tools/\n",
+                    place.config.display()
+                ));
             } else {
                 screen.print(&tools::table(&policy).render(width, colour))?;
+            }
+            if !json {
+                remind(&place, screen);
             }
         }
     }
     Ok(Done::Well)
+}
+
+/// Says so if boxmaker runs with other files than those that were just shown.
+fn remind(place: &Place, screen: &Screen) {
+    let changed = status::changed(place);
+    if !changed.is_empty() {
+        screen.remark(&format!("bxctl: {}\n", configuration::stale(&changed)));
+    }
 }
 
 fn check(place: &Place, now: Timestamp, screen: &Screen, json: bool) -> Result<Done, Failure> {
@@ -135,10 +150,11 @@ fn check(place: &Place, now: Timestamp, screen: &Screen, json: bool) -> Result<D
     if json {
         screen.json(&verdict)?;
     } else {
-        screen.print(&verdict.text())?;
+        screen.say(&verdict.text())?;
         if verdict.ok {
             // Which configuration it was: a plain user's own, or the host's.
-            screen.print(&format!("checked: {}\n", place.config.display()))?;
+            screen.say(&format!("checked: {}\n", place.config.display()))?;
+            remind(place, screen);
         }
     }
     Ok(if verdict.ok {

@@ -1,16 +1,81 @@
-//! `bxctl status`: what the supervisor runs, and whether it can record.
+//! `bxctl status`: what the supervisor runs, and whether it can record; where nobody answers, what the files say.
+
+mod stored;
+
+use std::time::Duration;
 
 use proto::client::StatusReply;
 use proto::{Level, Timestamp};
+use serde::Serialize;
 
+use self::stored::Stored;
+use crate::broker::{Broker, BrokerError};
+use crate::failure::{Done, Failure};
 use crate::moment;
-use crate::screen::Tone;
+use crate::place::Place;
+use crate::screen::{Screen, Tone};
 use crate::table::{Cell, Fit, Table};
 use crate::visible;
 
 /// The way out of a log that is as large as it may be.
 const FULL: &str = ";\n            raise max_bytes in [audit] of config.toml and restart boxmaker, or\n            \
                     stop it and move audit/ and anchor away together: the next start\n            begins a new log";
+
+/// How long an answer is waited for. brokerd asks the supervisor and no tool; one that starts again takes longer, and is
+/// told from the files.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// The answer of a broker as JSON.
+#[derive(Debug, Serialize)]
+struct Running<'a> {
+    state: &'static str,
+    #[serde(flatten)]
+    reply: &'a StatusReply,
+}
+
+/// Prints the status; [`Done::Refused`] if nobody answers.
+///
+/// # Errors
+/// This user may not ask, what is answered cannot be used, or nothing can be written.
+pub fn run(place: &Place, now: Timestamp, screen: &Screen, json: bool) -> Result<Done, Failure> {
+    let (width, colour) = (screen.out.width, screen.out.colour);
+    match ask(place) {
+        Ok(reply) if json => screen.json(&Running {
+            state: "running",
+            reply: &reply,
+        })?,
+        Ok(reply) => screen.print(&text(&reply, now, width, colour))?,
+        Err(error) => {
+            let stored = Stored::of(place, error)?;
+            if json {
+                screen.json(&stored)?;
+            } else {
+                screen.say(&stored.text(now, colour))?;
+            }
+            return Ok(Done::Refused);
+        }
+    }
+    Ok(Done::Well)
+}
+
+/// The files of the configuration that are not what boxmaker runs with; none if it cannot be asked.
+#[must_use]
+pub fn changed(place: &Place) -> Vec<String> {
+    ask(place).map(|reply| reply.changed).unwrap_or_default()
+}
+
+fn ask(place: &Place) -> Result<StatusReply, BrokerError> {
+    Broker::connect(&place.socket())?.within(SILENT).status()
+}
+
+/// How far the anchor reaches, of `next` records.
+fn anchored(anchored: u64, next: u64) -> String {
+    match anchored {
+        0 => "the anchor names no record yet".to_owned(),
+        all if all == next => "the anchor names the last".to_owned(),
+        behind => format!("the anchor names record {}", behind - 1),
+    }
+}
 
 /// The status in words, with a table of the roles; `width` and `colour` as the stream takes them.
 #[must_use]
@@ -31,17 +96,13 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         "            {} of at most {}; {}",
         visible::size(audit.bytes),
         visible::size(audit.max_bytes),
-        match audit.anchored {
-            0 => "the anchor names no record yet".to_owned(),
-            all if all == audit.next => "the anchor names the last".to_owned(),
-            behind => format!("the anchor names record {}", behind - 1),
-        }
+        anchored(audit.anchored, audit.next),
     );
     if audit.full {
         size.push_str(FULL);
     }
     size.push('\n');
-    let changed = changed(&reply.changed, colour);
+    let changed = listed(&reply.changed, colour);
     let questions = match reply.questions {
         0 => String::new(),
         waiting => {
@@ -84,7 +145,7 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
 }
 
 /// The files that changed since the start, a line each; only some of many.
-fn changed(files: &[String], colour: bool) -> String {
+fn listed(files: &[String], colour: bool) -> String {
     const SHOWN: usize = 5;
     if files.is_empty() {
         return String::new();

@@ -140,13 +140,11 @@ impl Table {
         widths
     }
 
-    /// The widest line of a column when its cells are wrapped at `limit`.
+    /// The widest line of a column when its cells are wrapped at `limit`; a cell that spans the rest needs nothing of it.
     fn needs(&self, index: usize, limit: usize) -> usize {
-        let whole = self
-            .rows
-            .iter()
-            .filter(|row| row.len() == self.columns.len());
-        let lines = whole
+        let own = |row: &&Vec<Cell>| row.len() == self.columns.len() || index + 1 < row.len();
+        let rows = self.rows.iter().filter(own);
+        let lines = rows
             .filter_map(|row| row.get(index))
             .flat_map(|cell| &cell.lines);
         lines

@@ -65,7 +65,7 @@ mod tests;
 
 pub use decide::{Decided, Decision, Question, SessionView, decide};
 pub use denial::Denial;
-pub use load::{LoadError, Sound, line_of, profile_file};
+pub use load::{LoadError, Sound, hashes, line_of, profile_file};
 pub use nearest::nearest;
 pub use paths::{Binding, BindingAccess, GrantedPath};
 pub use permit::{Permit, permit};

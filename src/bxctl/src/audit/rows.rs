@@ -142,6 +142,22 @@ fn question(approval: &Approval) -> Cell {
     }
 }
 
+/// What happened to a role: `brokerd (pid 77) started, level full`.
+#[must_use]
+pub fn of_role(role: &str, pid: Option<u32>, event: &RoleEvent) -> String {
+    let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let what = match event {
+        RoleEvent::Started { confinement } => format!("started, level {}", confinement.level),
+        RoleEvent::Ended { exit } => match exit {
+            Some(ExitStatus::Code(code)) => format!("ended with status {code}"),
+            Some(ExitStatus::Signal(signal)) => format!("ended by signal {signal}"),
+            None => "ended with a status nobody saw".to_owned(),
+        },
+        RoleEvent::GivenUp {} => "was given up: it ended too often".to_owned(),
+    };
+    format!("{role}{pid} {what}")
+}
+
 fn event(entry: &Entry) -> Cell {
     match entry {
         Entry::Session { session, event, by } => {
@@ -154,23 +170,10 @@ fn event(entry: &Entry) -> Cell {
         }
         Entry::Approval(approval) => question(approval),
         Entry::Role { role, pid, event } => {
-            let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+            let text = of_role(role, *pid, event);
             match event.as_ref() {
-                RoleEvent::Started { confinement } => {
-                    Cell::new(format!("{role}{pid} started, level {}", confinement.level))
-                }
-                RoleEvent::Ended { exit } => {
-                    let status = match exit {
-                        Some(ExitStatus::Code(code)) => format!("with status {code}"),
-                        Some(ExitStatus::Signal(signal)) => format!("by signal {signal}"),
-                        None => "with a status nobody saw".to_owned(),
-                    };
-                    Cell::new(format!("{role}{pid} ended {status}"))
-                }
-                RoleEvent::GivenUp {} => {
-                    Cell::new(format!("{role}{pid} was given up: it ended too often"))
-                        .tone(Tone::Bad)
-                }
+                RoleEvent::GivenUp {} => Cell::new(text).tone(Tone::Bad),
+                _ => Cell::new(text),
             }
         }
         Entry::Policy { generation, files } => Cell::new(format!(

@@ -14,7 +14,7 @@ use crate::visible;
 pub enum BrokerError {
     /// There is no socket.
     #[error(
-        "there is no broker to talk to\n  is `boxmaker up` running? looked at {path}; --home DIR or BOXMAKER_HOME chooses another home"
+        "boxmaker does not run: there is no socket {path}\n  `boxmaker up` starts it; --home DIR or BOXMAKER_HOME names another home"
     )]
     Absent {
         /// Where it should be.
@@ -22,7 +22,7 @@ pub enum BrokerError {
     },
     /// There is a socket and nobody behind it.
     #[error(
-        "there is no broker to talk to: nobody listens at {path}\n  `boxmaker up` has ended; start it again, or choose another home with --home DIR"
+        "boxmaker does not run: nobody listens at {path}\n  `boxmaker up` starts it, and `bxctl status` says what the last one left"
     )]
     Deserted {
         /// The socket.

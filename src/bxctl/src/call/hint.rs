@@ -7,11 +7,11 @@ use proto::DenyReason;
 pub(super) const fn way_out(reason: DenyReason) -> &'static str {
     match reason {
         DenyReason::UnknownTool => {
-            "`bxctl tools` lists the tools; a tool is a file in tools/ of the configuration, and a new one counts once `boxmaker up` is started again"
+            "`bxctl tools` lists the tools; a tool is a file in tools/ of the configuration"
         }
         DenyReason::BadArguments => "`bxctl tools` shows what arguments the tool takes",
         DenyReason::NoGrant => {
-            "`bxctl grants` shows what is granted; a grant is a file in grants/ of the configuration, and a change counts once `boxmaker up` is started again"
+            "`bxctl grants` shows what is granted; a grant is a file in grants/ of the configuration"
         }
         DenyReason::GrantExpired => {
             "`bxctl grants` shows when grants expire; `expires` stands in the grant's file"

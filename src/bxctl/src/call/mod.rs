@@ -110,6 +110,14 @@ pub fn run(words: CallWords, place: &Place, screen: &Screen, json: bool) -> Resu
             ));
         }
     };
+    let changed = match &answer {
+        // A rule that the owner sees in a file, and boxmaker has not read, would have let the call pass.
+        ToolResponse::Denied { .. } if interrupt.signal().is_none() => broker
+            .status()
+            .map(|reply| reply.changed)
+            .unwrap_or_default(),
+        _ => Vec::new(),
+    };
     if own {
         // A signal that came after the answer has cut the line.
         let broker = interrupt.signal().is_none().then_some(broker);
@@ -122,12 +130,13 @@ pub fn run(words: CallWords, place: &Place, screen: &Screen, json: bool) -> Resu
     let audit = crate::place::ledger(place).audit;
     let Made { opened, tool, .. } = made;
     let record = recent::decision(&audit, &opened.session, &tool, opened.last_call);
-    let report = Report::new(opened.session, tool, answer, record, duration).ok_or(
+    let mut report = Report::new(opened.session, tool, answer, record, duration).ok_or(
         BrokerError::Unexpected {
             kind: "tool_request",
             got: "a question as the last answer",
         },
     )?;
+    report.changed = changed;
     show(&report, screen, json)?;
     Ok(match interrupt.signal() {
         Some(signal) => Done::Interrupted(signal),

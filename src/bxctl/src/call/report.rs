@@ -6,6 +6,7 @@ use proto::{DataClass, DenyReason, GrantId, Level, SessionId};
 use serde::Serialize;
 
 use super::hint;
+use crate::configuration;
 use crate::moment;
 use crate::screen::Tone;
 use crate::visible;
@@ -62,6 +63,9 @@ pub struct Report {
     /// What a failed tool said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The files of the configuration that are not what boxmaker runs with, after a denial.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// From the question to the answer, as bxctl saw it.
     pub duration_ms: u64,
 }
@@ -93,6 +97,7 @@ impl Report {
             truncated: None,
             content: None,
             message: None,
+            changed: Vec::new(),
             duration_ms,
         };
         if let Some(record) = record {
@@ -184,20 +189,19 @@ impl Report {
                 text.push_str(&format!("  {line}\n"));
             }
         }
-        if let Some(detail) = &self.detail {
-            text.push_str(&format!("  {}\n", visible::line(detail)));
-        }
         if let Some(reason) = self.reason {
-            if let Some(why) = self
-                .why
-                .as_ref()
-                .filter(|why| Some(*why) != self.detail.as_ref())
-            {
-                text.push_str(&format!("  why: {}\n", visible::line(why)));
+            // What the owner may know has in it what the caller may.
+            if let Some(why) = self.why.as_ref().or(self.detail.as_ref()) {
+                let about = format!("tool {}: ", self.tool);
+                let why = why.strip_prefix(&about).unwrap_or(why);
+                text.push_str(&format!("  {}\n", visible::line(why)));
+            }
+            if !self.changed.is_empty() {
+                text.push_str(&format!("  {}\n", configuration::stale(&self.changed)));
             }
             text.push_str(&format!("  look: {}\n", hint::way_out(reason)));
             text.push_str(&format!(
-                "        `bxctl audit show --session {}`\n",
+                "  look: `bxctl audit show --session {}`\n",
                 self.session
             ));
         }

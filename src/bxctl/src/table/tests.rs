@@ -55,6 +55,16 @@ fn a_short_row_spans_the_rest_and_does_not_widen_a_column() {
 }
 
 #[test]
+fn what_stands_before_a_span_has_its_room_also_where_no_row_is_whole() {
+    let mut table = Table::new(&[("time", Fit::Whole), ("a", Fit::Wrap), ("b", Fit::Wrap)]);
+    table.row(vec!["08:05:00".into(), "one sentence".into()]);
+    assert_eq!(
+        table.render(80, false),
+        "time      a  b\n08:05:00  one sentence\n"
+    );
+}
+
+#[test]
 fn colours_do_not_move_columns_and_are_absent_unless_asked_for() {
     let mut table = sample();
     table.row(vec![Cell::new("b").tone(Tone::Bad), "1".into(), "-".into()]);

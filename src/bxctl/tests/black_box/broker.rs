@@ -11,12 +11,14 @@ fn without_a_socket_the_error_says_what_to_start_and_where_it_looked() {
     assert_eq!((ended.status, ended.out.as_str()), (1, ""));
     let socket = host.socket();
     assert!(
-        ended.err.contains("is `boxmaker up` running?")
+        ended
+            .err
+            .contains("boxmaker does not run: there is no socket")
             && ended.err.contains(crate::host::text(&socket)),
         "{ended:?}"
     );
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let ended = host.run(&["status"]);
+    let ended = host.run(&["sessions"]);
     assert_eq!(ended.status, 1);
     assert!(ended.err.contains("nobody listens at"), "{ended:?}");
 }

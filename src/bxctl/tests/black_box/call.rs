@@ -96,6 +96,26 @@ fn a_denial_is_status_1_with_reason_detail_and_where_to_look() {
 }
 
 #[test]
+fn a_denial_says_which_files_of_the_configuration_are_not_loaded() {
+    let host = Host::new();
+    let _seen = host.broker(answering(DENIED));
+    let ended = host.run(&["call", "fs_read"]);
+    assert!(
+        ended.err.contains(
+            "  changed since boxmaker was started, and not loaded: grants/notes.toml; stop"
+        ),
+        "{ended:?}"
+    );
+    let json = host.run(&["call", "fs_read", "--json"]).json();
+    assert_eq!(json["changed"], serde_json::json!(["grants/notes.toml"]));
+    // What ran has no such remark.
+    let host = Host::new();
+    let _seen = host.broker(answering(RESULT));
+    let ended = host.run(&["call", "fs_read"]);
+    assert!(!ended.err.contains("changed"), "{ended:?}");
+}
+
+#[test]
 fn a_failure_is_status_1_and_shows_what_the_tool_said() {
     let host = Host::new();
     let _seen = host.broker(answering(FAILED));
@@ -185,7 +205,7 @@ fn the_grant_and_the_owners_reason_come_from_the_log_when_it_can_be_read() {
     let ended = host.run(&["call", "fs_read"]);
     assert!(ended.err.contains("record 5\n"), "{ended:?}");
     assert!(
-        ended.err.contains("  why: /etc lies in no grant\n"),
+        ended.err.contains("  /etc lies in no grant\n") && !ended.err.contains("covers path"),
         "{ended:?}"
     );
 }

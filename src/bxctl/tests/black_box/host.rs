@@ -153,6 +153,11 @@ fn collect(output: std::process::Output) -> Ended {
     }
 }
 
+/// A boxmaker whose configuration was changed after it read it.
+const STATUS: &str = r#"{"since": "2020-01-01T06:00:00.000Z", "generation": 1, "changed": ["grants/notes.toml"],
+    "questions": 0, "sandboxes": 0, "roles": [], "audit": {"next": 0, "last": null, "anchored": 0, "bytes": 0,
+    "max_bytes": 8589934592, "full": false, "closed": null}}"#;
+
 /// A message from its JSON.
 pub(crate) fn message(kind: &str, body: &str) -> Message {
     serde_json::from_str(&format!(r#"{{"kind": "{kind}", "body": {body}}}"#)).unwrap()
@@ -169,6 +174,8 @@ pub(crate) fn answering(
             }
             Message::SessionEnd(_) => message("ok", "{}"),
             Message::ToolRequest(_) => message("tool_response", answer),
+            // After a denial, for what changed.
+            Message::Status(_) => message("status_reply", STATUS),
             other => panic!("nobody asks {}", other.kind()),
         }]
     }

@@ -14,4 +14,5 @@ mod host;
 mod interrupt;
 mod listings;
 mod permissions;
+mod stopped;
 mod terminal;

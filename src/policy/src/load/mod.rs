@@ -240,7 +240,9 @@ fn stem(file: &str, error: &InvalidId) -> LoadError {
     }
 }
 
-fn hashes(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Hash32> {
+/// What the record of a load says of these files: the SHA-256 of each, by its path below the configuration directory.
+#[must_use]
+pub fn hashes(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Hash32> {
     let hash = |bytes: &[u8]| Hash32::new(Sha256::digest(bytes).into());
     files
         .iter()

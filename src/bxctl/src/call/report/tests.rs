@@ -75,11 +75,24 @@ fn a_denial_says_reason_detail_why_and_where_to_look() {
         "{remark}"
     );
     assert!(
-        remark.contains("\n  no grant\\x1b covers path\n  why: for the owner\n  look: "),
+        remark.contains("record 12\n  for the owner\n  look: "),
         "{remark}"
     );
     assert!(
         remark.ends_with("`bxctl audit show --session s-1`\n"),
+        "{remark}"
+    );
+    // Without the record there is what the caller may know, and it is about the tool of the line above.
+    let mut told = report(DENIED, None).unwrap();
+    let remark = told.remark(false);
+    assert!(
+        remark.contains("session s-1\n  no grant\\x1b covers path\n  look: "),
+        "{remark}"
+    );
+    told.why = Some("tool fs_read: argument `path` is required".to_owned());
+    let remark = told.remark(false);
+    assert!(
+        remark.contains("session s-1\n  argument `path` is required\n  look: "),
         "{remark}"
     );
 }
