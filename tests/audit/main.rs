@@ -8,6 +8,7 @@
 )]
 
 mod log;
+mod plain_level;
 mod plain_user;
 mod restarts;
 mod service;

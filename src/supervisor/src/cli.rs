@@ -21,7 +21,8 @@ boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
   boxmaker up [--home DIR] [--config DIR]
       Start everything, in the foreground, until SIGTERM or SIGINT.
   boxmaker explain TOOL [--grant ID] [--args JSON] [--json] [--home DIR] [--config DIR]
-      Print the plan of the sandbox that this call would get. Nothing is started.
+      Print the plan of the sandbox that this call would get, and what this host makes of it for you: level and gaps.
+      Nothing is started in it.
   boxmaker doctor [--json] [--config DIR]
       Say what this host can enforce, layer by layer, and how to get the rest.
   boxmaker demo [--state DIR]

@@ -1,13 +1,15 @@
-//! `boxmaker explain`: the plan of one call, by the same way as `prepare` takes, in words or as JSON. Nothing is
-//! launched, and no session is known: what taint and approvals would say is not asked.
+//! `boxmaker explain`: the plan of one call, by the same way as `prepare` takes, in words or as JSON, and what this host
+//! makes of it for whoever asks. No tool is started, and no session is known: what taint and approvals would say is not
+//! asked.
 
 use confine::plan::Plan;
 use policy::{Denial, Policy, SessionView, decide, permit};
-use proto::{DataClass, DenyReason, GrantId, Hash32, ToolName};
+use proto::{Confinement, DataClass, DenyReason, GrantId, Hash32, ToolName};
 use serde::Serialize;
 
 use crate::broker::clock;
 use crate::design::{Design, Refusal, design};
+use crate::doctor::Trial;
 use crate::load::{Directories, LoadFailure, load};
 
 /// What is to be explained.
@@ -79,6 +81,10 @@ struct Answer<'a> {
     grant: &'a GrantId,
     hash: Hash32,
     plan: &'a Plan,
+    /// What was measured here; none if the sandbox cannot be built.
+    confinement: Option<&'a Confinement>,
+    /// Why it cannot.
+    failure: Option<&'a str>,
 }
 
 /// Explains one call, as text that ends in a newline.
@@ -98,21 +104,30 @@ pub(crate) fn explain(
         tool, arguments, ..
     } = question;
     let permit = permit(&loaded.policy, tool, &grant, arguments, clock())?;
-    let Design { plan, .. } = design(&loaded, permit)?;
+    let Design { plan, trees, .. } = design(&loaded, permit)?;
     let hash = plan.hash()?;
+    let config = loaded.policy.config().clone();
+    let trial = Trial::of(&loaded.binaries, config, plan.clone(), trees);
     if question.json {
         let answer = Answer {
             tool,
             grant: &grant,
             hash,
             plan: &plan,
+            confinement: trial.outcome().ok(),
+            failure: trial.outcome().err(),
         };
         return Ok(serde_json::to_string(&answer)? + "\n");
     }
     let words = confine::describe::describe(&plan);
+    let who = match rustix::process::geteuid() {
+        root if root.is_root() => "root".to_owned(),
+        user => format!("uid {}", user.as_raw()),
+    };
     Ok(format!(
-        "tool {tool}, grant {grant}, plan {hash}\n{}\n",
-        words.trim_end()
+        "tool {tool}, grant {grant}, plan {hash}\n{}\n\nMeasured here, as {who}\n{}",
+        words.trim_end(),
+        trial.words()
     ))
 }
 

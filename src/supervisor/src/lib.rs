@@ -10,6 +10,7 @@ mod approvals;
 mod bare;
 mod books;
 mod broker;
+mod demands;
 mod demo;
 mod design;
 mod doctor;

@@ -15,14 +15,15 @@ use std::time::Instant;
 use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions, PoolSizes};
 use ledger::{AppendError, Ledger, OpenError};
-use proto::Entry;
 use proto::config::OTHER_TOOLS;
+use proto::{Confinement, Entry};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::bare::{bare, bare_reason};
 use crate::books::digest;
 use crate::broker::{Core, clock};
+use crate::demands;
 use crate::home::{self, HomeError};
 use crate::load::{Directories, LoadFailure, Loaded, load};
 use crate::notify::{self, Notifier};
@@ -151,9 +152,17 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
         roles: Mutex::default(),
     });
     let notifier = Notifier::new(std::env::var_os(notify::VARIABLE).as_deref());
-    let ended = role::run(&core, &socket.listener, &events, &told, &notifier, || {
+    let mut warned = false;
+    let ready = |measured: &Confinement| {
         announce(&about);
-    });
+        if !std::mem::replace(&mut warned, true) {
+            let unmet = demands::unmet(core.loaded.policy.grants(), measured, clock());
+            if let Some(unmet) = unmet {
+                eprintln!("boxmaker: warning: {unmet}");
+            }
+        }
+    };
+    let ended = role::run(&core, &socket.listener, &events, &told, &notifier, ready);
     drop(socket);
     core.ledger.sync()?;
     Ok(ended?)

@@ -205,13 +205,8 @@ fn limits(text: &mut Text, plan: &Plan) {
 
 fn identity(text: &mut Text, plan: &Plan) {
     text.section("Identity and level");
-    text.fact(
-        if plan.is_bare() || plan.namespaces.contains(&Namespace::User) {
-            "the user id and the groups of whoever starts boxmaker, no capabilities"
-        } else {
-            "a user id of its own, no groups, no capabilities"
-        },
-    );
+    // Whether it has a user of its own is for the host to say, not for the plan.
+    text.fact("no capabilities, and no way to any");
     if plan.is_bare() {
         text.fact("the host's processes and host name are seen, and its own are seen by others");
     } else {

@@ -112,7 +112,7 @@ Limits
   ends after 1m 30s
 
 Identity and level
-  a user id of its own, no groups, no capabilities
+  no capabilities, and no way to any
   host name boxmaker
   namespaces of its own: mount, net
   profile tools/base

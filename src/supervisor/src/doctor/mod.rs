@@ -6,6 +6,7 @@ mod remedy;
 mod report;
 mod surroundings;
 mod switches;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use confine::launch::{
     GrantedTree, IdentityChoice, LaunchError, Launcher, LauncherError, LauncherOptions, Means,
     PoolSizes, StageStdio,
 };
-use confine::plan::{Access, Mount, Program};
+use confine::plan::{Access, Mount, Plan, Program};
 use confine::profile::{Profile, Profiles};
 use confine::resolve::Root;
 use ipc::Files;
@@ -34,6 +35,7 @@ use ground::Ground;
 use remedy::Advisor;
 pub(crate) use remedy::namespaces_help;
 pub(crate) use report::{json, words};
+pub(crate) use trial::Trial;
 
 /// Why the host could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -265,6 +267,11 @@ impl Examiner {
             Host::take(profile, &self.program, self.privilege).map_err(|error| text(&error))?;
         let plan = derive(profile, program, &mounts, Level::Partial, &host)
             .map_err(|error| text(&error))?;
+        self.build(plan, trees)
+    }
+
+    /// Builds the sandbox of `plan` up to its measurement, and removes it.
+    fn build(&self, plan: Plan, trees: Vec<GrantedTree>) -> Result<Confinement, Failure> {
         let ends = || -> std::io::Result<StageStdio> {
             let (out, err) = (Pipe::new()?, Pipe::new()?);
             Ok(StageStdio {
@@ -273,7 +280,7 @@ impl Examiner {
                 stderr: err.write,
             })
         };
-        let ends = ends().map_err(|error| text(&error))?;
+        let ends = ends().map_err(|error| Failure::new(&error))?;
         let prepared = self
             .launcher
             .prepare(plan, trees, ends, IdentityChoice::Fresh)?;

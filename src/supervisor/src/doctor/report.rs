@@ -41,7 +41,7 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
     );
     for finding in &diagnosis.profiles {
         text.push_str(&format!("\nprofile {}\n", finding.of));
-        text.push_str(&one(finding, diagnosis));
+        text.push_str(&one(&finding.outcome, advisor));
     }
     let uid_gaps = diagnosis
         .paths
@@ -52,18 +52,19 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
         });
     for finding in uid_gaps.filter(|_| advisor.privilege.gives_users()) {
         text.push_str(&format!("\ngranted path {}\n", finding.of));
-        text.push_str(&one(finding, diagnosis));
+        text.push_str(&one(&finding.outcome, advisor));
     }
     text.push_str(&format!("\nlevel on this host: {}\n", diagnosis.level()));
     text
 }
 
-fn one(finding: &Finding, diagnosis: &Diagnosis) -> String {
-    match &finding.outcome {
-        Ok(confinement) => measured(confinement, diagnosis),
+/// What a trial came to, in words.
+pub(super) fn one(outcome: &Result<Confinement, Failure>, advisor: &Advisor) -> String {
+    match outcome {
+        Ok(confinement) => measured(confinement, advisor),
         Err(error) => {
             let mut text = folded("  cannot be launched: ", &error.text);
-            if let Some(cure) = cure(error, diagnosis) {
+            if let Some(cure) = cure(error, advisor) {
                 text.push_str(&folded("    what helps: ", &cure));
             }
             text
@@ -72,12 +73,12 @@ fn one(finding: &Finding, diagnosis: &Diagnosis) -> String {
 }
 
 /// What helps against a refusal; every other failure says it itself.
-fn cure(failure: &Failure, diagnosis: &Diagnosis) -> Option<String> {
-    let refused = failure.refused.then_some(&diagnosis.advisor);
+fn cure(failure: &Failure, advisor: &Advisor) -> Option<String> {
+    let refused = failure.refused.then_some(advisor);
     refused.and_then(Advisor::of_failure)
 }
 
-fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
+fn measured(confinement: &Confinement, advisor: &Advisor) -> String {
     let held: Vec<&str> = confinement
         .layers
         .iter()
@@ -85,7 +86,7 @@ fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
         .collect();
     let mut text = format!("  level {}\n", confinement.level);
     text.push_str(&folded("  measured: ", &held.join(" ")));
-    for (layers, reason, cure) in alike(confinement, diagnosis) {
+    for (layers, reason, cure) in alike(confinement, advisor) {
         let head = if layers.len() == 1 { "gap" } else { "gaps" };
         text.push_str(&folded(&format!("  {head} {}: ", layers.join(" ")), reason));
         if let Some(cure) = cure {
@@ -98,7 +99,7 @@ fn measured(confinement: &Confinement, diagnosis: &Diagnosis) -> String {
 /// The gaps, those with one reason and one cure together: their layers, the reason, the cure.
 fn alike<'a>(
     confinement: &'a Confinement,
-    diagnosis: &Diagnosis,
+    advisor: &Advisor,
 ) -> Vec<(Vec<String>, &'a str, Option<String>)> {
     let mut found: Vec<(Vec<String>, &str, Option<String>)> = Vec::new();
     for gap in &confinement.gaps {
@@ -107,7 +108,7 @@ fn alike<'a>(
             false => "",
         };
         let layer = format!("{}{waived}", gap.layer);
-        let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
+        let cure = advisor.of_gap(gap.layer, confinement);
         let same = |(_, reason, known): &&mut (Vec<String>, &str, Option<String>)| {
             *reason == gap.reason && *known == cure
         };
@@ -120,7 +121,7 @@ fn alike<'a>(
 }
 
 /// `text` after `head`, broken at spaces so that lines keep within the width; what follows is indented by six.
-fn folded(head: &str, text: &str) -> String {
+pub(super) fn folded(head: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut line = head.trim_end().to_owned();
     for word in text.split_whitespace() {
@@ -150,7 +151,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                         .gaps
                         .iter()
                         .map(|gap| {
-                            let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
+                            let cure = advisor.of_gap(gap.layer, confinement);
                             value!({ "layer": gap.layer, "reason": gap.reason, "helps": cure })
                         })
                         .collect();
@@ -166,7 +167,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                 Err(error) => value!({
                     key: finding.of,
                     "error": error.text,
-                    "helps": cure(error, diagnosis),
+                    "helps": cure(error, &diagnosis.advisor),
                 }),
             })
             .collect()

@@ -18,7 +18,7 @@ use ipc::FilesError;
 use ledger::{AppendError, ReadError};
 use proto::audit::{ExitCause, ExitStatus, RoleEvent};
 use proto::role::Empty;
-use proto::{Entry, Message};
+use proto::{Confinement, Entry, Message};
 
 use self::start::{Brokerd, start};
 use crate::broker::Core;
@@ -88,8 +88,8 @@ pub(crate) enum RoleError {
     Stuck,
 }
 
-/// Runs brokerd until the supervisor is told to stop. `ready` is called, and the service manager told, each time
-/// brokerd can serve.
+/// Runs brokerd until the supervisor is told to stop. `ready` is called, with what was measured of brokerd's sandbox, and
+/// the service manager told, each time brokerd can serve.
 ///
 /// # Errors
 /// As [`RoleError`]; nothing of brokerd or its calls is left.
@@ -99,12 +99,8 @@ pub(crate) fn run(
     events: &Receiver<Event>,
     told: &Sender<Event>,
     notifier: &Notifier,
-    mut ready: impl FnMut(),
+    mut ready: impl FnMut(&Confinement),
 ) -> Result<(), RoleError> {
-    let mut ready = || {
-        ready();
-        notifier.ready();
-    };
     let rule = &core.loaded.policy.config().restart;
     let mut ends = Ends::new(rule);
     let mut starts = 0;
@@ -112,6 +108,10 @@ pub(crate) fn run(
         match start(core, listener, told, starts) {
             Ok(brokerd) => {
                 starts += 1;
+                let mut ready = || {
+                    ready(&brokerd.confinement);
+                    notifier.ready();
+                };
                 match watch(events, brokerd.pid, &mut ready) {
                     Watched::Ended(ended) => conclude(core, brokerd, &ended)?,
                     Watched::Told(at) => {

@@ -41,6 +41,8 @@ pub(super) struct Brokerd {
     pub(super) life: Arc<Life>,
     pub(super) killer: Killer,
     pub(super) pid: u32,
+    /// What was measured of its sandbox.
+    pub(super) confinement: Confinement,
     pub(super) reader: JoinHandle<()>,
     /// Ends the keeper when it is dropped.
     _keeper: Sender<()>,
@@ -74,7 +76,10 @@ pub(super) fn start(
 
     let pid = prepared.pid();
     set_status(core, pid, starts, &confinement);
-    record(core, Some(pid), RoleEvent::Started { confinement })?;
+    let started = RoleEvent::Started {
+        confinement: confinement.clone(),
+    };
+    record(core, Some(pid), started)?;
     let running = match prepared.start() {
         Ok(running) => running,
         Err(error) => {
@@ -85,7 +90,8 @@ pub(super) fn start(
     };
     let killer = running.killer();
     let running = (pid, running, wall);
-    let attached = attach(core, listener, told, running, (life, connection));
+    let line = (life, connection);
+    let attached = attach(core, listener, told, running, confinement, line);
     attached.inspect_err(|_| {
         killer.kill(ExitCause::Aborted);
         // What failed is told already; a log that is closed is found by the next start.
@@ -109,6 +115,7 @@ fn attach(
     listener: &UnixListener,
     told: &Sender<Event>,
     (pid, running, wall): (u32, Running, Duration),
+    confinement: Confinement,
     (life, connection): (Arc<Life>, Connection),
 ) -> Result<Brokerd, RoleError> {
     let killer = running.killer();
@@ -138,6 +145,7 @@ fn attach(
         life,
         killer,
         pid,
+        confinement,
         reader,
         _keeper: keeper,
     })
