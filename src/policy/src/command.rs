@@ -126,6 +126,7 @@ pub(crate) fn argv(
             let bad = |rule| BadArgument {
                 argument: name.clone(),
                 rule,
+                meant: None,
             };
             let text = match arguments.get(name) {
                 Some(Value::String(text)) => text.clone(),

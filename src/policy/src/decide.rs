@@ -13,7 +13,7 @@ use crate::checks::{self, Stop};
 use crate::denial::Denial;
 use crate::labels::labels;
 use crate::paths::Binding;
-use crate::policy::{Entry, GrantEntry, Policy};
+use crate::policy::{Entry, GrantEntry, Policy, Tool};
 
 /// What a decision needs to know of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +243,8 @@ pub fn decide(
 ) -> Result<Decided, Denial> {
     let Some(entry) = policy.entry(tool) else {
         let storable = arguments::parse(arguments).is_ok();
-        return Err(Denial::unknown_tool(tool, storable));
+        let known = policy.tools().map(Tool::name);
+        return Err(Denial::unknown_tool(tool, storable, known));
     };
     let arguments =
         arguments::parse(arguments).map_err(|error| Denial::unreadable(tool, &error))?;

@@ -2,13 +2,14 @@
 //! the owner learns where each grant stopped. The two texts are made apart, so that neither can leak into the other.
 
 use proto::audit::DecisionRecord;
-use proto::{DataClass, DenyReason, GrantId};
+use proto::{DataClass, DenyReason, GrantId, ToolName};
 
 use crate::arguments::ArgumentsError;
 use crate::call::{Uncovered, Why};
 use crate::checks::Stop;
+use crate::nearest::nearest;
 use crate::policy::GrantEntry;
-use crate::schema::BadArgument;
+use crate::schema::{BadArgument, did_you_mean};
 
 /// Of how many grants the owner is told where they stopped; a record must fit a frame.
 const MAX_EXPLAINED: usize = 32;
@@ -60,10 +61,17 @@ impl Denial {
         }
     }
 
-    pub(crate) fn unknown_tool(tool: &str, storable: bool) -> Self {
+    /// `known` are the tools that there are, which every caller may list.
+    pub(crate) fn unknown_tool<'a>(
+        tool: &str,
+        storable: bool,
+        known: impl Iterator<Item = &'a ToolName>,
+    ) -> Self {
+        let meant = nearest(tool, known.map(ToolName::as_str));
+        let note = format!("{}{}", phrase(DenyReason::UnknownTool), did_you_mean(meant));
         Self {
             storable,
-            ..Self::new(DenyReason::UnknownTool, tool, None, &[])
+            ..Self::new(DenyReason::UnknownTool, tool, Some(&note), &[])
         }
     }
 

@@ -124,7 +124,8 @@ pub fn permit(
     let name = tool.as_str();
     let Some(entry) = policy.entry(name) else {
         let storable = arguments::parse(arguments).is_ok();
-        return Err(Denial::unknown_tool(name, storable));
+        let known = policy.tools().map(Tool::name);
+        return Err(Denial::unknown_tool(name, storable, known));
     };
     let map = arguments::parse(arguments).map_err(|error| Denial::unreadable(name, &error))?;
     let call = Call::new(&entry.tool, &map);

@@ -5,14 +5,23 @@
 use proto::tool::{Schema, SchemaType};
 use serde_json::{Map, Value};
 
+use crate::nearest::nearest;
+
 /// An argument that does not do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("argument `{argument}` {rule}")]
+#[error("argument `{argument}` {rule}{}", did_you_mean(meant.as_deref()))]
 pub(crate) struct BadArgument {
     /// The argument by its path, for example `options.depth`, cut after 128 characters.
     pub(crate) argument: String,
     /// What it must be.
     pub(crate) rule: &'static str,
+    /// The argument of the tool that it probably was meant to be, shown like `argument`.
+    pub(crate) meant: Option<String>,
+}
+
+/// The question at the end of a sentence about a name that is not known; nothing where no name is near.
+pub(crate) fn did_you_mean(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 /// Checks the arguments of a call. Members that a schema does not name are refused unless it says
@@ -22,20 +31,28 @@ pub(crate) fn check(schema: &Schema, arguments: &Map<String, Value>) -> Result<(
 }
 
 fn members(schema: &Schema, object: &Map<String, Value>, path: &[&str]) -> Result<(), BadArgument> {
+    // Before what is required: a misspelt name is both unknown and missing, and the name is what helps.
+    let unknown = |name: &&String| !schema.properties.contains_key(*name);
+    if !schema.additional_properties
+        && let Some(name) = object.keys().find(unknown)
+    {
+        let free = schema.properties.keys().map(String::as_str);
+        let meant = nearest(name, free.filter(|name| !object.contains_key(*name)));
+        return Err(BadArgument {
+            meant: meant.map(shown),
+            ..bad(path, Some(name), "is not known to this tool")
+        });
+    }
     for name in &schema.required {
         if !object.contains_key(name) {
             return Err(bad(path, Some(name), "is required"));
         }
     }
     for (name, value) in object {
-        match schema.properties.get(name) {
-            Some(inner) => {
-                let mut path = path.to_vec();
-                path.push(name);
-                one(inner, value, &path)?;
-            }
-            None if schema.additional_properties => {}
-            None => return Err(bad(path, Some(name), "is not known to this tool")),
+        if let Some(inner) = schema.properties.get(name) {
+            let mut path = path.to_vec();
+            path.push(name);
+            one(inner, value, &path)?;
         }
     }
     Ok(())
@@ -80,18 +97,23 @@ const fn must_be(kind: SchemaType) -> &'static str {
 }
 
 fn bad(path: &[&str], last: Option<&str>, rule: &'static str) -> BadArgument {
-    // The names may be the caller's own: no control characters, and not without end.
     let argument = path
         .iter()
         .copied()
         .chain(last)
         .collect::<Vec<_>>()
         .join(".");
-    let argument = argument.chars().take(128).flat_map(char::escape_debug);
     BadArgument {
-        argument: argument.collect(),
+        argument: shown(&argument),
         rule,
+        meant: None,
     }
+}
+
+/// A name that may be the caller's own: no control characters, and not without end.
+fn shown(name: &str) -> String {
+    let letters = name.chars().take(128).flat_map(char::escape_debug);
+    letters.collect()
 }
 
 #[cfg(test)]
@@ -197,6 +219,42 @@ mod tests {
                 "{arguments}"
             );
         }
+    }
+
+    #[test]
+    fn an_unknown_argument_is_named_first_with_the_one_that_it_may_have_been() {
+        let schema = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string"}, "first": {"type": "integer"},
+            "options": {"type": "object", "properties": {"depth": {"type": "integer"}}},
+        }});
+        for (arguments, want) in [
+            (
+                json!({"pth": "x"}),
+                "argument `pth` is not known to this tool; did you mean `path`?",
+            ),
+            // What is right beside it, or wrong too, changes nothing.
+            (
+                json!({"path": 1, "frist": 1}),
+                "argument `frist` is not known to this tool; did you mean `first`?",
+            ),
+            (
+                json!({"path": "x", "options": {"depht": 1}}),
+                "argument `options.depht` is not known to this tool; did you mean `depth`?",
+            ),
+            // A name that is given already was not meant.
+            (
+                json!({"path": "x", "pth": "y"}),
+                "argument `pth` is not known to this tool",
+            ),
+            (
+                json!({"nothing": "x"}),
+                "argument `nothing` is not known to this tool",
+            ),
+        ] {
+            let told = judge(schema.clone(), arguments.clone());
+            assert_eq!(told, Err(want.to_owned()), "{arguments}");
+        }
+        assert_eq!(judge(schema, json!({"path": "x", "first": 1})), Ok(()));
     }
 
     #[test]

@@ -42,6 +42,15 @@ fn unknown_tool_says_whether_the_arguments_can_be_stored() {
         assert_eq!(denial.storable, storable, "{tool:?}");
         assert!(!denial.agent.chars().any(char::is_control));
     }
+    for (tool, told) in [
+        (
+            "raed",
+            "tool raed: there is no such tool; did you mean `read`?",
+        ),
+        ("nothing", "tool nothing: there is no such tool"),
+    ] {
+        assert_eq!(decide(&policy, FRESH, tool, A).unwrap_err().owner, told);
+    }
     let long = decide(&policy, FRESH, &"x".repeat(100_000), "{}").unwrap_err();
     assert!(long.agent.len() < 200 && long.owner.len() < 200);
 }
