@@ -37,6 +37,9 @@ The owner talks to a running boxmaker with bxctl.
 Exit status: 0 done, 1 refused or failed, 2 usage or unusable input.
 ";
 
+/// The commands by their names.
+const COMMANDS: [&str; 4] = ["up", "explain", "doctor", "demo"];
+
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Command {
@@ -60,7 +63,10 @@ struct Places {
 pub fn main() -> ExitCode {
     match parse(lexopt::Parser::from_env()) {
         Ok(command) => run(command),
-        Err(error) => fail(2, &format!("{error}; see boxmaker --help")),
+        Err(error) => fail(
+            2,
+            &format!("{error}\n  boxmaker --help lists the commands and their options"),
+        ),
     }
 }
 
@@ -129,9 +135,13 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("explain") => parse_explain(parser),
             Some("demo") => parse_demo(parser),
             Some("doctor") => parse_doctor(parser),
-            _ => Err(format!("there is no command {command:?}").into()),
+            other => {
+                let near = other.and_then(|name| policy::nearest(name, COMMANDS.iter().copied()));
+                let meant = did_you_mean(near);
+                Err(format!("there is no command {command:?}{meant}").into())
+            }
         },
-        other => Err(other.unexpected()),
+        other => Err(unexpected(&other, &["help", "version"])),
     }
 }
 
@@ -142,7 +152,7 @@ fn parse_up(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("home") => places.home = Some(parser.value()?.into()),
             Long("config") => places.config = Some(parser.value()?.into()),
             Long("help") | Short('h') => return Ok(Command::Help),
-            other => return Err(other.unexpected()),
+            other => return Err(unexpected(&other, &["home", "config"])),
         }
     }
     Ok(Command::Up(places))
@@ -160,7 +170,12 @@ fn parse_explain(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("json") => json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             Value(name) if tool.is_none() => tool = Some(name.parse()?),
-            other => return Err(other.unexpected()),
+            other => {
+                return Err(unexpected(
+                    &other,
+                    &["grant", "args", "json", "home", "config"],
+                ));
+            }
         }
     }
     let Some(tool) = tool else {
@@ -181,7 +196,7 @@ fn parse_demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match argument {
             Long("state") => state = parser.value()?.into(),
             Long("help") | Short('h') => return Ok(Command::Help),
-            other => return Err(other.unexpected()),
+            other => return Err(unexpected(&other, &["state"])),
         }
     }
     Ok(Command::Demo(state))
@@ -194,10 +209,32 @@ fn parse_doctor(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("config") => places.config = Some(parser.value()?.into()),
             Long("json") => json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
-            other => return Err(other.unexpected()),
+            other => return Err(unexpected(&other, &["json", "config"])),
         }
     }
     Ok(Command::Doctor(places, json))
+}
+
+/// An argument that this command does not take, with the option that it may have been meant to be.
+fn unexpected(argument: &lexopt::Arg<'_>, options: &[&str]) -> lexopt::Error {
+    let text = match argument {
+        Long(name) => {
+            let near = policy::nearest(name, options.iter().copied().chain(["help"]));
+            let near = near.map(|name| format!("--{name}"));
+            format!(
+                "there is no option --{name} here{}",
+                did_you_mean(near.as_deref())
+            )
+        }
+        Short(letter) => format!("there is no option -{letter} here"),
+        Value(word) => format!("{word:?} is one word too many"),
+    };
+    text.into()
+}
+
+/// The question at the end of a sentence about a word that is not known; nothing where no word is near.
+fn did_you_mean(word: Option<&str>) -> String {
+    word.map_or_else(String::new, |word| format!("; did you mean {word}?"))
 }
 
 fn text(value: OsString) -> Result<String, lexopt::Error> {
@@ -283,8 +320,16 @@ mod tests {
         for (words, says) in [
             (&[] as &[&str], "a command is missing"),
             (&["down"], "there is no command \"down\""),
-            (&["up", "now"], "now"),
-            (&["up", "--quick"], "--quick"),
+            (&["docter"], "\"docter\"; did you mean doctor?"),
+            (&["up", "now"], "\"now\" is one word too many"),
+            (&["up", "--quick"], "there is no option --quick here"),
+            (
+                &["up", "--confg", "/c"],
+                "--confg here; did you mean --config?",
+            ),
+            (&["explain", "a", "--arg", "{}"], "did you mean --args?"),
+            (&["doctor", "--home", "/h"], "--home here"),
+            (&["demo", "-x"], "no option -x here"),
             (&["explain"], "needs the name of a tool"),
             (&["explain", "No Tool"], "tool name"),
             (&["explain", "a", "b"], "b"),
