@@ -134,6 +134,27 @@ fn the_owners_files_are_read_and_written_as_the_owners() {
 }
 
 #[test]
+fn a_working_directory_is_made_where_nothing_of_the_hosts_is_mounted() {
+    if skipped_without_root("a_working_directory_is_made") {
+        return;
+    }
+    let (_directory, root) = owned();
+    let inside = root.join("none").to_string_lossy().into_owned();
+    let launcher = launcher_for("cwd");
+    let places = [("/srv/no/no", true), ("/tmp/no/no", true), (&inside, false)];
+    for (cwd, made) in places {
+        let mut plan = plan(&["/usr/bin/pwd"]);
+        plan.program.cwd = cwd.to_owned();
+        grant(&mut plan, &root, true, Access::ReadWriteTree);
+        let (prepared, output) = prepare(&launcher, plan, vec![tree(&root)]);
+        let ended = prepared.start().map(|running| running.wait(WALL).exit);
+        let told = output.read().0 == format!("{cwd}\n");
+        assert_eq!(told, made, "{cwd}: {ended:?}");
+    }
+    assert!(!root.join("none").exists());
+}
+
+#[test]
 fn what_belongs_to_somebody_else_stays_closed() {
     if skipped_without_root("what_belongs_to_somebody_else") {
         return;

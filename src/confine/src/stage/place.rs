@@ -85,19 +85,17 @@ impl Place {
         rustix::fs::symlinkat(target, &above, last).at(STEP, path)
     }
 
-    /// Makes `path` a directory as far as the new root itself reaches: not in, nor below, anything that is mounted.
+    /// Makes `path` a directory as far as file systems of the stage's own reach, the new root and `/tmp`: not in, nor below,
+    /// anything of the host's that is mounted.
     pub(super) fn working_directory(&self, path: &str) -> Result<(), StageError> {
         let mut above = self.root.try_clone().at(STEP, path)?;
         for last in components(path) {
-            let found = self.step(
-                above.as_fd(),
-                last,
-                OFlags::DIRECTORY,
-                ResolveFlags::NO_XDEV,
-            );
-            above = match found {
+            if !self.own.contains(&device(above.as_fd())?) {
+                return Ok(());
+            }
+            above = match self.below(above.as_fd(), last, OFlags::DIRECTORY) {
                 Err(Errno::NOENT) => self.make(above.as_fd(), last, path)?,
-                Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+                Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
                 found => found.at(STEP, path)?,
             };
         }
@@ -154,18 +152,8 @@ impl Place {
     }
 
     fn below(&self, above: BorrowedFd<'_>, path: &str, kind: OFlags) -> Result<OwnedFd, Errno> {
-        self.step(above, path, kind, ResolveFlags::empty())
-    }
-
-    fn step(
-        &self,
-        above: BorrowedFd<'_>,
-        path: &str,
-        kind: OFlags,
-        more: ResolveFlags,
-    ) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC | kind;
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | more;
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         loop {
             match rustix::fs::openat2(above, path, flags, Mode::empty(), how) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
