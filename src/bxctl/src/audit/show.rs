@@ -52,9 +52,34 @@ pub fn run(
             screen.json(line)?;
         }
     } else if rows.is_empty() {
-        screen.remark("bxctl: no record matches\n");
+        // Of what could not be read nothing can be said.
+        if end.is_ok() {
+            screen.remark(none(words));
+        }
     } else {
         screen.print(&rows::table(&rows).render(screen.out.width, screen.out.colour))?;
     }
     Ok(end?)
+}
+
+/// What is said where there is nothing to show.
+fn none(words: &ShowWords) -> &'static str {
+    let ShowWords {
+        session,
+        tool,
+        outcome,
+        since,
+        until,
+        limit: _,
+    } = words;
+    let chosen = session.is_some()
+        || tool.is_some()
+        || outcome.is_some()
+        || since.is_some()
+        || until.is_some();
+    if chosen {
+        "bxctl: no record matches; without options every record is shown\n"
+    } else {
+        "bxctl: the audit log has no record yet\n"
+    }
 }

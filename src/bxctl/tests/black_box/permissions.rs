@@ -88,11 +88,13 @@ fn someone_outside_the_group_of_the_log_is_told_which_it_is() {
                 .contains(&format!("is open to the group {GROUP}")),
             "{outside:?}"
         );
+        // Of what was not read nothing is said.
+        assert!(!outside.err.contains("no record"), "{outside:?}");
     }
     let inside = as_stranger(&host, GROUP, &["audit", "show"]);
     assert_eq!(
         (inside.status, inside.err.as_str()),
-        (0, "bxctl: no record matches\n"),
+        (0, "bxctl: the audit log has no record yet\n"),
         "{inside:?}"
     );
 }
