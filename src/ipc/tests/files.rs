@@ -331,6 +331,11 @@ fn the_way_out_of_what_cannot_be_read_is_the_one_for_its_cause() {
         !missing.is_forbidden() && missing.way_out().contains("--config DIR"),
         "{missing}"
     );
+    let makes = format!(
+        "mkdir -p {0}/tools {0}/grants",
+        directory.path().join("nowhere").display()
+    );
+    assert!(missing.way_out().contains(&makes), "{}", missing.way_out());
     symlink("nowhere", directory.path().join("config.toml")).unwrap();
     let dangling = one_error(directory.path());
     assert!(

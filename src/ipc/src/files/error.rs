@@ -118,6 +118,16 @@ impl FilesError {
                 "run this as root, or as the user whose configuration it is".to_owned()
             }
             Self::Read { path, .. } if path.is_symlink() => "correct or remove the link".to_owned(),
+            // The directory itself; a file that goes away while all are read is no reason to make one.
+            Self::Read { path, source }
+                if source.kind() == io::ErrorKind::NotFound && path.extension().is_none() =>
+            {
+                format!(
+                    "make it, with tools/ and grants/ in it (mkdir -p {0}/tools {0}/grants), or name another configuration with \
+                 --config DIR or BOXMAKER_CONFIG",
+                    path.display()
+                )
+            }
             Self::Read { .. } => {
                 "--config DIR or BOXMAKER_CONFIG chooses another configuration".to_owned()
             }
