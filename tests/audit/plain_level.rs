@@ -104,6 +104,34 @@ fn what_explain_measured_is_of_the_plan_that_it_shows() {
 }
 
 #[test]
+fn a_call_that_would_be_refused_is_explained_with_what_to_do_on_a_line_of_its_own() {
+    let home = Home::of_plain_user(Brokerd::Real, USER);
+    home.tool("show", TOOL);
+    home.grant("less", &grant("partial"));
+    home.file("notes/a.md", "a");
+    for (words, told) in [
+        (
+            vec!["shwo"],
+            "this call would be refused, unknown_tool: tool shwo: there is no such tool; did you mean `show`?\n  change",
+        ),
+        (
+            vec!["show", "--args", "{\"paht\":\"a.md\"}"],
+            "this call would be refused, bad_arguments: tool show: argument `paht` is not known to this tool; did you \
+             mean `path`?\n  change",
+        ),
+    ] {
+        let mut command = Command::new(home.directory().join("bin/boxmaker"));
+        command.arg("explain").args(&words);
+        command.arg("--home").arg(home.home());
+        command.arg("--config").arg(home.directory().join("config"));
+        let output = command.env_clear().output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(told), "{words:?}: {error}");
+    }
+}
+
+#[test]
 fn a_start_names_the_grants_that_ask_for_more_than_there_is() {
     if skipped_without_root("a_start_names_the_grants") {
         return;

@@ -33,12 +33,12 @@ pub(crate) enum ExplainError {
     Config(#[from] LoadFailure),
     /// This user may not look at what the call is about.
     #[error(
-        "permission denied: {0}; run boxmaker explain as root, or as the user whose files these are"
+        "permission denied: {0}\n  run boxmaker explain as root, or as the user whose files these are"
     )]
     Forbidden(String),
     /// The call would be refused.
     #[error(
-        "this call would be refused, {reason}: {detail}; change the grant, the call, or name a grant with --grant"
+        "this call would be refused, {reason}: {detail}\n  change the call or the grant, or name a grant with --grant"
     )]
     Refused {
         /// The check that fails.

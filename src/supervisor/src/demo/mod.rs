@@ -294,8 +294,10 @@ fn verify(paths: &Paths) -> Result<usize, DemoError> {
     match ledger::verify(paths)? {
         Report::Sound(sound) => {
             println!(
-                "The log is sound: {} records in {} file(s), head {}.",
-                sound.lines, sound.files, sound.head
+                "The log is sound: {} in {}, head {}.",
+                crate::count(sound.lines, "record"),
+                crate::count(sound.files, "file"),
+                sound.head
             );
             Ok(0)
         }
