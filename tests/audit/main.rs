@@ -13,5 +13,6 @@ mod plain_user;
 mod restarts;
 mod service;
 mod tampering;
+mod terminal;
 mod torn;
 mod up;

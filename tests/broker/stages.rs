@@ -63,7 +63,7 @@ fn a_brokerd_that_never_commits_loses_the_sandbox() {
     assert!(!sandbox.lives());
     let said = broker.home.stderr();
     let first = format!(
-        "ticket {} the first, were not committed within 10 s",
+        "1 prepared call, ticket {} the first, not committed within 10 s",
         standing.ticket
     );
     assert!(said.contains(&first), "{said}");

@@ -14,6 +14,7 @@ use crate::explain::{self, ExplainError, Question};
 use crate::in_full;
 use crate::load::Directories;
 use crate::up::{self, UpError};
+use crate::voice;
 
 const HELP: &str = "\
 boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
@@ -119,7 +120,7 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn fail(status: u8, message: &str) -> ExitCode {
-    eprintln!("boxmaker: {message}");
+    voice::remark(message);
     ExitCode::from(status)
 }
 

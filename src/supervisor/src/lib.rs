@@ -28,6 +28,7 @@ mod share;
 mod stdio;
 mod stores;
 mod up;
+mod voice;
 
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};

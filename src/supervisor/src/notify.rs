@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use crate::voice;
+
 /// Names the socket; without it there is nobody to tell.
 pub(crate) const VARIABLE: &str = "NOTIFY_SOCKET";
 
@@ -26,7 +28,9 @@ impl Notifier {
         let socket = name.filter(|name| !name.is_empty()).map(connect);
         Self(socket.and_then(|socket| {
             let failed = |error: &io::Error| {
-                eprintln!("boxmaker: {VARIABLE} is of no use, nobody is notified: {error}");
+                voice::remark(&format!(
+                    "{VARIABLE} is of no use, nobody is notified: {error}"
+                ));
             };
             socket.inspect_err(failed).ok()
         }))
@@ -51,7 +55,7 @@ impl Notifier {
         if let Some(socket) = &self.0
             && let Err(error) = socket.send(text.as_bytes())
         {
-            eprintln!("boxmaker: the service manager was not notified: {error}");
+            voice::remark(&format!("the service manager was not notified: {error}"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::load::{Directories, LoadFailure, Loaded, load};
 use crate::notify::{self, Notifier};
 use crate::role::{self, RoleError};
 use crate::share::{Members, ShareError};
-use crate::{count, in_full};
+use crate::{count, in_full, voice};
 
 /// What the main thread waits for.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
 
     let loaded = load(directories, 1)?;
     for warning in &loaded.warnings {
-        eprintln!("boxmaker: warning: {warning}");
+        voice::remark(&format!("warning: {warning}"));
     }
     let launcher = launcher(directories, &loaded)?;
     let paths = ledger::Paths {
@@ -123,13 +123,13 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     let members = Members::of_host()?;
     members.share_log(&paths)?;
     if let Some(torn) = opened.recovered {
-        eprintln!(
-            "boxmaker: {} ended in a torn line of {} at {}; it is kept, and record {} says so",
+        voice::remark(&format!(
+            "{} ended in a torn line of {} at {}; it is kept, and record {} says so",
             torn.file,
             count(torn.length, "byte"),
             torn.offset,
             torn.seq
-        );
+        ));
     }
     let entry = Entry::Policy {
         generation: loaded.policy.generation(),
@@ -154,11 +154,11 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     let notifier = Notifier::new(std::env::var_os(notify::VARIABLE).as_deref());
     let mut warned = false;
     let ready = |measured: &Confinement| {
-        announce(&about);
+        voice::announce(&about);
         if !std::mem::replace(&mut warned, true) {
             let unmet = demands::unmet(core.loaded.policy.grants(), measured, clock());
             if let Some(unmet) = unmet {
-                eprintln!("boxmaker: warning: {unmet}");
+                voice::remark(&format!("warning: {unmet}"));
             }
         }
     };
@@ -194,12 +194,6 @@ fn about(loaded: &Loaded, socket: &Path) -> String {
         ),
     }
     text
-}
-
-/// Says that calls are served. A closed standard output stops nothing.
-fn announce(about: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{about}").and_then(|()| out.flush());
 }
 
 fn await_signals(told: Sender<Event>) -> Result<(), UpError> {

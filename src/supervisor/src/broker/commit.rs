@@ -13,7 +13,7 @@ use super::record::{cut, stored};
 use crate::approvals::Subject;
 use crate::books::{OpenDecision, digest};
 use crate::sandbox::ToolSandbox;
-use crate::{in_full, lock};
+use crate::{in_full, lock, voice};
 
 /// The most characters of the name of an approver or a post, so that the replay of a record fits a frame.
 pub(super) const MOST_APPROVER: usize = 256;
@@ -152,15 +152,15 @@ impl Life {
                 self.tickets.running(ticket, running.killer());
                 let ended = running.wait();
                 if let Some(detail) = &ended.detail {
-                    eprintln!("boxmaker: ticket {ticket}: {detail}");
+                    voice::remark(&format!("ticket {ticket}: {detail}"));
                 }
                 (ended.exit, ended.cause, ended.usage)
             }
             Err(error) => {
-                eprintln!(
-                    "boxmaker: ticket {ticket} was not started: {}",
+                voice::remark(&format!(
+                    "ticket {ticket} was not started: {}",
                     in_full(&error)
-                );
+                ));
                 (None, ExitCause::NotStarted, NOTHING)
             }
         }

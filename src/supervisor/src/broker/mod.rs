@@ -32,6 +32,7 @@ use crate::books::Books;
 use crate::load::Loaded;
 use crate::lock;
 use crate::sandbox::ToolSandbox;
+use crate::voice;
 
 /// What the supervisor has for its whole life.
 #[derive(Debug)]
@@ -123,10 +124,10 @@ impl Life {
         let late = self.tickets.expire(Instant::now());
         if let Some(first) = late.first() {
             let (count, limit) = (late.len(), call::COMMIT_WITHIN.as_secs());
-            eprintln!(
-                "boxmaker: {count} prepared calls, ticket {first} the first, were not committed within {limit} s and \
-                 are given up"
-            );
+            let calls = crate::count(count as u64, "prepared call");
+            voice::remark(&format!(
+                "{calls}, ticket {first} the first, not committed within {limit} s: given up"
+            ));
         }
     }
 
@@ -148,7 +149,7 @@ impl Life {
                 Ok(None) => break,
                 Err(error) => {
                     self.line.send(&error.reply(), &[]);
-                    eprintln!("boxmaker: brokerd's line is closed: {error}");
+                    voice::remark(&format!("brokerd's line is closed: {error}"));
                     break;
                 }
             }

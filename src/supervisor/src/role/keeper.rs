@@ -11,6 +11,7 @@ use proto::audit::ExitCause;
 use super::ROLE;
 use crate::broker::Life;
 use crate::up::Event;
+use crate::voice;
 
 /// How long brokerd may take until it says `ready`.
 const START: Duration = Duration::from_secs(30);
@@ -47,16 +48,16 @@ pub(super) fn keep(
                     let _ = told.send(Event::Ready);
                 }
                 None if started.elapsed() >= START => {
-                    eprintln!(
-                        "boxmaker: {ROLE} was not ready within {} s",
+                    voice::remark(&format!(
+                        "{ROLE} was not ready within {} s",
                         START.as_secs()
-                    );
+                    ));
                     killer.kill(ExitCause::Timeout);
                     return;
                 }
                 Some(last) if last.elapsed() >= PING => {
                     if life.ping() > SILENT {
-                        eprintln!("boxmaker: {ROLE} left {SILENT} pings without an answer");
+                        voice::remark(&format!("{ROLE} left {SILENT} pings without an answer"));
                         killer.kill(ExitCause::Timeout);
                         return;
                     }

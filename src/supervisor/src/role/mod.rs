@@ -25,7 +25,7 @@ use crate::broker::Core;
 use crate::notify::Notifier;
 use crate::restart::{Ends, Next};
 use crate::up::Event;
-use crate::{in_full, lock};
+use crate::{in_full, lock, voice};
 
 /// The role.
 const ROLE: &str = "brokerd";
@@ -125,7 +125,7 @@ pub(crate) fn run(
             Err(error @ (RoleError::Record(_) | RoleError::History(_) | RoleError::Weak(_))) => {
                 return Err(error);
             }
-            Err(error) => eprintln!("boxmaker: {}", in_full(&error)),
+            Err(error) => voice::remark(&in_full(&error)),
         }
         match ends.ended(Instant::now()) {
             Next::GiveUp => {
@@ -136,7 +136,7 @@ pub(crate) fn run(
             }
             Next::After(wait) => {
                 let again = format!("{ROLE} is started again in {} ms", wait.as_millis());
-                eprintln!("boxmaker: {again}");
+                voice::remark(&again);
                 notifier.status(&format!("no call is served: {again}"));
                 if stopped_within(events, wait) {
                     notifier.stopping();
@@ -236,10 +236,10 @@ fn conclude(core: &Core, brokerd: Brokerd, ended: &Ended) -> Result<(), RoleErro
     lock(&core.roles)
         .iter_mut()
         .for_each(|role| role.pid = None);
-    eprintln!(
-        "boxmaker: {ROLE} (process {pid}) ended: {}",
+    voice::remark(&format!(
+        "{ROLE} (process {pid}) ended: {}",
         in_words(ended)
-    );
+    ));
     let event = RoleEvent::Ended { exit: ended.exit };
     let appended = core.ledger.append(role_entry(Some(pid), event));
     appended.map(drop).map_err(RoleError::RecordEnd)
