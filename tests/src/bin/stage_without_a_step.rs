@@ -1,11 +1,10 @@
-//! A stage that leaves out steps: those that its own name lists (`without.landlock-fs.seccomp`), and those that stand in
+//! A stage that leaves out steps, or parts of them: those that its own name lists (`without.landlock-fs.seccomp`), and those that stand in
 //! a file beside it (`boxmaker-stage.without`). It exists for the tests that prove that every step is measured; no part
 //! of boxmaker starts it, and `boxmaker-stage` has no such choice.
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use confine::Step;
 use confine::stage::{self, Steps};
 
 /// Read once, at the start: later the stage has left the tree that the file is in.
@@ -21,8 +20,8 @@ fn main() -> ExitCode {
     stage::main(Steps::only(is_taken))
 }
 
-fn is_taken(step: Step) -> bool {
+fn is_taken(name: &str) -> bool {
     LEFT_OUT
         .get()
-        .is_none_or(|words| !words.iter().any(|word| word == step.as_str()))
+        .is_none_or(|words| !words.iter().any(|word| word == name))
 }

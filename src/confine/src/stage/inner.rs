@@ -130,10 +130,16 @@ fn new_root(inner: &Inner, trees: Vec<OwnedFd>, steps: Steps) -> Result<Root, St
         None => trees,
     };
     let device = match steps.has(Step::Mounts) {
-        true => mounts::build(&plan.mounts, trees, inner.identity, &plan.program.cwd)?,
+        true => mounts::build(
+            &plan.mounts,
+            trees,
+            inner.identity,
+            &plan.program.cwd,
+            steps,
+        )?,
         false => 0,
     };
-    steps.take(Step::RootFlags, mounts::seal)?;
+    steps.take(Step::RootFlags, || mounts::seal(steps))?;
     let canary_root = mounts::detached()?;
     mounts::pivot(device, steps)?;
     steps.take(Step::Hostname, || {

@@ -19,6 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use ipc::Wire;
+use rustix::mount::MountFlags;
 
 use crate::message::{FromStage, MessageError, Step, send};
 
@@ -49,23 +50,78 @@ impl<T, E: std::fmt::Display> At<T> for Result<T, E> {
     }
 }
 
-/// Which steps are taken. The stage takes all of them; the tests that prove that each one is measured build a stage
-/// of their own that leaves one out.
+/// What mounts are held back by, one by one. A step of its own has none of them: they are parts of [`Step::Mounts`] and
+/// [`Step::RootFlags`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Programs give no rights.
+    NoSetId,
+    /// Devices are none.
+    NoDevices,
+    /// Programs are none.
+    NoPrograms,
+    /// Nothing is written.
+    ReadOnly,
+    /// `/proc` shows processes and nothing of the machine.
+    ProcessesOnly,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: &[Self] = &[
+        Self::NoSetId,
+        Self::NoDevices,
+        Self::NoPrograms,
+        Self::ReadOnly,
+        Self::ProcessesOnly,
+    ];
+
+    /// The part's name, as mount(8) has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSetId => "nosuid",
+            Self::NoDevices => "nodev",
+            Self::NoPrograms => "noexec",
+            Self::ReadOnly => "ro",
+            Self::ProcessesOnly => "subset",
+        }
+    }
+}
+
+/// Which steps are taken, with which parts. The stage takes all of them; the tests that prove that each one is measured, and
+/// missed, build a stage of their own that leaves some out.
 #[derive(Clone, Copy)]
-pub struct Steps(fn(Step) -> bool);
+pub struct Steps(fn(&str) -> bool);
 
 impl Steps {
     /// Every step.
     pub const ALL: Self = Self(|_| true);
 
-    /// The steps for which `taken` says so.
+    /// The steps and parts for whose names `taken` says so.
     #[must_use]
-    pub const fn only(taken: fn(Step) -> bool) -> Self {
+    pub const fn only(taken: fn(&str) -> bool) -> Self {
         Self(taken)
     }
 
     pub(crate) fn has(self, step: Step) -> bool {
-        (self.0)(step)
+        (self.0)(step.as_str())
+    }
+
+    pub(crate) fn keeps(self, part: Part) -> bool {
+        (self.0)(part.as_str())
+    }
+
+    /// These flags of a mount, without those that are left out.
+    pub(crate) fn kept(self, flags: MountFlags) -> MountFlags {
+        let parts = [
+            (Part::NoSetId, MountFlags::NOSUID),
+            (Part::NoDevices, MountFlags::NODEV),
+            (Part::NoPrograms, MountFlags::NOEXEC),
+            (Part::ReadOnly, MountFlags::RDONLY),
+        ];
+        let dropped = parts.iter().filter(|(part, _)| !self.keeps(*part));
+        dropped.fold(flags, |flags, (_, flag)| flags.difference(*flag))
     }
 
     /// Takes the step, unless it is left out.

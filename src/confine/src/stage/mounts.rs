@@ -14,7 +14,7 @@ use rustix::mount::{
 };
 
 use super::place::{self, Place, copy};
-use super::{At, StageError, Steps};
+use super::{At, Part, StageError, Steps};
 use crate::message::Step;
 use crate::plan::{Identity, Mount};
 
@@ -77,12 +77,13 @@ pub(super) fn build(
     trees: Vec<OwnedFd>,
     identity: Identity,
     cwd: &str,
+    steps: Steps,
 ) -> Result<u64, StageError> {
     let step = Step::Mounts;
     let mut opened = open_host(mounts)?.into_iter();
     rustix::mount::mount("tmpfs", BASE, "tmpfs", DATA, c"mode=0755,size=1m")
         .at(step, "tmpfs for the new root")?;
-    let mut place = Place::new(BASE)?;
+    let mut place = Place::new(BASE, steps)?;
     let mut trees = trees.into_iter();
     for mount in mounts {
         match mount {
@@ -92,7 +93,11 @@ pub(super) fn build(
             }
             Mount::Link { path, target } => place.link(path, target)?,
             Mount::Proc => {
-                place.mount("/proc", "proc", DATA | MountFlags::RDONLY, "subset=pid")?;
+                let options = match steps.keeps(Part::ProcessesOnly) {
+                    true => "subset=pid",
+                    false => "",
+                };
+                place.mount("/proc", "proc", DATA | MountFlags::RDONLY, options)?;
             }
             Mount::Devices => devices(&mut place, &mut opened)?,
             Mount::Scratch { bytes, inodes } => {
@@ -119,8 +124,8 @@ pub(super) fn build(
 }
 
 /// Makes the new root itself read-only: what stands in it are mount points, links and nothing else.
-pub(super) fn seal() -> Result<(), StageError> {
-    let flags = DATA | MountFlags::RDONLY | MountFlags::BIND;
+pub(super) fn seal(steps: Steps) -> Result<(), StageError> {
+    let flags = steps.kept(DATA | MountFlags::RDONLY) | MountFlags::BIND;
     rustix::mount::mount_remount(BASE, flags, c"").at(Step::RootFlags, "/")
 }
 

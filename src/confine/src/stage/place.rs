@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags};
 
-use super::{At, StageError};
+use super::{At, StageError, Steps};
 use crate::message::Step;
 
 const STEP: Step = Step::Mounts;
@@ -18,15 +18,17 @@ pub(super) struct Place {
     root: OwnedFd,
     /// The devices of the file systems that the stage has made, where it may make mount points.
     own: Vec<u64>,
+    /// Which flags are set.
+    steps: Steps,
 }
 
 impl Place {
     /// The root at `path`, a file system that the stage has made.
-    pub(super) fn new(path: &str) -> Result<Self, StageError> {
+    pub(super) fn new(path: &str, steps: Steps) -> Result<Self, StageError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).at(STEP, "new root")?;
         let own = vec![device(root.as_fd())?];
-        Ok(Self { root, own })
+        Ok(Self { root, own, steps })
     }
 
     /// The device of the root, which no other file system has.
@@ -44,6 +46,7 @@ impl Place {
     ) -> Result<(), StageError> {
         let target = self.directory(path)?;
         let options = std::ffi::CString::new(options).at(STEP, path)?;
+        let flags = self.steps.kept(flags);
         rustix::mount::mount(kind, name(target.as_fd()), kind, flags, options.as_c_str())
             .at(STEP, path)?;
         self.own.push(device(self.directory(path)?.as_fd())?);
@@ -74,6 +77,7 @@ impl Place {
         // Looked up again: the descriptor from before is of what the mount now hides.
         let mounted = self.existing(path).at(STEP, path)?;
         // What the host has closed on its mount stays closed; in a user namespace it could not be opened anyway.
+        let flags = self.steps.kept(flags);
         let flags = flags | kept(mounted.as_fd()).at(STEP, path)? | MountFlags::BIND;
         rustix::mount::mount_remount(name(mounted.as_fd()), flags, c"").at(STEP, path)
     }

@@ -14,7 +14,7 @@ pub(super) use super::instruction::Instruction;
 
 use assemble::{Assembler, Range};
 use decision::{Decisions, Level};
-use sets::Joined;
+pub(super) use sets::Joined;
 
 /// Why the sets make no programs.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub(super) fn compile_all() -> Result<Vec<Compiled>, CompileError> {
     joined
         .flat_map(|sets| narrowed().map(|more| [&sets, more].concat()))
         .map(|sets| {
-            let program = compile(&Joined::read(&sets)?)?;
+            let program = compile(&Joined::read(&sets)?, &Answers::default())?;
             match program.len() {
                 length if length > MOST => Err(CompileError::TooLong(sets, length)),
                 _ => Ok((sets, program)),
@@ -78,12 +78,40 @@ pub(super) fn compile_all() -> Result<Vec<Compiled>, CompileError> {
         .collect()
 }
 
-/// What stands for a call: closed is EPERM, whatever allows it; allowed passes; anything else is ENOSYS, so that
-/// libraries fall back to older calls. The numbers of x32 kill; beyond them, with the sign bit, are no calls.
-fn compile(joined: &Joined) -> Result<Vec<Instruction>, CompileError> {
+/// What calls are answered. The tests that prove that every refusal is tried make filters with other answers.
+#[derive(Clone, Copy)]
+pub(super) struct Answers {
+    /// To a closed call of this name.
+    pub(super) closed: fn(&str) -> u32,
+    /// To a call that no set allows.
+    pub(super) unlisted: u32,
+    /// To a call of x32.
+    pub(super) x32: u32,
+}
+
+impl Default for Answers {
+    /// Closed is EPERM; anything that no set allows is ENOSYS, so that libraries fall back to older calls.
+    fn default() -> Self {
+        let errno = |errno: u16| instruction::RETURN_ERRNO | u32::from(errno);
+        Self {
+            closed: |_| instruction::RETURN_ERRNO | u32::from(instruction::EPERM),
+            unlisted: errno(instruction::ENOSYS),
+            x32: instruction::RETURN_KILL_PROCESS,
+        }
+    }
+}
+
+/// What stands for a call: closed, whatever allows it; allowed, which passes; or neither. The numbers of x32 stand by
+/// themselves; beyond them, with the sign bit, are no calls.
+///
+/// # Errors
+/// [`CompileError::UnknownCall`].
+pub(super) fn compile(
+    joined: &Joined,
+    answers_to: &Answers,
+) -> Result<Vec<Instruction>, CompileError> {
     let numbers = numbers::read();
-    let errno = |errno: u16| instruction::RETURN_ERRNO | u32::from(errno);
-    let unknown = errno(instruction::ENOSYS);
+    let unknown = answers_to.unlisted;
     let mut decisions = Decisions::default();
     let mut answers = BTreeMap::new();
     for call in joined.calls() {
@@ -94,7 +122,7 @@ fn compile(joined: &Joined) -> Result<Vec<Instruction>, CompileError> {
             answer,
         };
         let levels = vec![
-            level(joined.refused(call), errno(instruction::EPERM)),
+            level(joined.refused(call), (answers_to.closed)(call)),
             level(joined.allowed(call), instruction::RETURN_ALLOW),
         ];
         answers.insert(number, decisions.decide(levels, unknown));
@@ -110,8 +138,8 @@ fn compile(joined: &Joined) -> Result<Vec<Instruction>, CompileError> {
         next = number + 1;
     }
     ranges.push(Range::new(next, unknown));
-    let kill = decisions.answer(instruction::RETURN_KILL_PROCESS);
-    ranges.push(Range::new(instruction::X32_BIT, kill));
+    let x32 = decisions.answer(answers_to.x32);
+    ranges.push(Range::new(instruction::X32_BIT, x32));
     ranges.push(Range::new(instruction::X32_BIT << 1, unknown));
     ranges.dedup_by_key(|range| range.decision);
     Ok(Assembler::new(&decisions).assemble(&ranges))

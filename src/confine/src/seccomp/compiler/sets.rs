@@ -103,7 +103,7 @@ type When = Option<Vec<Vec<Condition>>>;
 
 /// The joined sets: by the name of a call, when it is allowed and when it is refused.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(in super::super) struct Joined {
     allow: BTreeMap<String, When>,
     refuse: BTreeMap<String, When>,
 }
@@ -115,16 +115,25 @@ impl Joined {
     /// # Errors
     /// [`CompileError::Data`].
     pub(super) fn read(names: &[&str]) -> Result<Self, CompileError> {
-        let mut joined = Self::default();
-        joined.add(CLOSED)?;
         let known = SETS.iter().chain(&NARROWING);
-        for set in known.filter(|(name, _)| names.contains(name)) {
-            joined.add(*set)?;
+        let named = known.filter(|(name, _)| names.contains(name));
+        let texts: Vec<_> = [CLOSED].iter().chain(named).copied().collect();
+        Self::of(&texts)
+    }
+
+    /// Joins the sets of these texts, each with a name.
+    ///
+    /// # Errors
+    /// [`CompileError::Data`].
+    pub(in super::super) fn of(texts: &[(&'static str, &str)]) -> Result<Self, CompileError> {
+        let mut joined = Self::default();
+        for (name, text) in texts {
+            joined.add(name, text)?;
         }
         Ok(joined)
     }
 
-    fn add(&mut self, (name, text): (&'static str, &str)) -> Result<(), CompileError> {
+    fn add(&mut self, name: &'static str, text: &str) -> Result<(), CompileError> {
         let set: Set =
             serde_json::from_str(text).map_err(|source| CompileError::Data { name, source })?;
         for group in set.allow {

@@ -40,7 +40,7 @@ fn what_was_built_is_what_the_sets_say_now() {
 #[test]
 fn a_call_without_a_number_is_an_error() {
     let joined = Joined::read(&["base"]).unwrap().with_allowed("raed");
-    let error = compile(&joined).unwrap_err();
+    let error = compile(&joined, &Answers::default()).unwrap_err();
     assert_eq!(error.to_string(), "no system call is called \"raed\"");
 }
 
