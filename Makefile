@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernel machine bench bench-seccomp gate audit binaries format clippy doc deny fuzz rules
+.PHONY: help demo test test-kernel machine protections bench bench-seccomp gate audit binaries format clippy doc deny fuzz rules
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
@@ -13,6 +13,7 @@ help:
 	@echo 'make demo    build everything, and run the whole system under .state/'
 	@echo 'make test    run every test; as root also those that make sandboxes'
 	@echo 'make test-kernel   try cgroup v2 and older kernels, each under qemu'
+	@echo 'make protections   switch every protection off in turn, as root, and see what misses it'
 	@echo 'make bench   time launches and calls beside bubblewrap, as root; the figures also go to target/bench/'
 	@echo 'make bench-seccomp   time the system call filter beside the one that seccompiler makes'
 	@echo 'make gate    what every commit must pass, without tests'
@@ -44,6 +45,9 @@ machine:
 	    -p confine -p supervisor -p brokerd -p toolkit -p boxmaker-tests --bin boxmaker-stage --bin boxmaker --bin brokerd \
 	    --bin toolkit --bin launch-once --bin limits-once
 	BOXMAKER_KERNEL_PROGRAMS=$(TARGET)/static/$(STATIC)/debug $(CARGO) test -p boxmaker-tests --test kernel -- --show-output
+
+protections:
+	scripts/remove-protections
 
 bench:
 	scripts/bench

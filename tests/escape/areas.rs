@@ -2,14 +2,15 @@
 //! something else than the table says.
 
 use boxmaker_tests::binaries::skipped_without_root;
-use boxmaker_tests::escape::{Column, Room, Row, Stage, column, probe, rows};
+use boxmaker_tests::escape::{AREAS, Column, Room, Row, Stage, column, probe, rows};
 
 macro_rules! areas {
     ($($area:ident,)+) => {
-        /// The table, by area.
-        const AREAS: &[(&str, &str)] = &[
-            $((stringify!($area), include_str!(concat!("rows/", stringify!($area), ".txt"))),)+
-        ];
+        #[test]
+        fn every_area_has_its_tests() {
+            let tested: &[&str] = &[$(stringify!($area)),+];
+            assert!(AREAS.iter().map(|(area, _)| area).eq(tested));
+        }
         $(
             mod $area {
                 use boxmaker_tests::escape::Column;

@@ -43,10 +43,11 @@ static long give(const char *call, const char *path, mode_t mode)
 		return syscall(SYS_mknod, path, S_IFREG | mode, 0);
 	if (!strcmp(call, "mknodat"))
 		return syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | mode, 0);
-	if (!strcmp(call, "tmpfile")) {
+	if (strstr(call, "tmpfile")) {
 		snprintf(above, sizeof above, "%s", path);
 		*strrchr(above, '/') = 0;
-		file = syscall(SYS_openat, AT_FDCWD, above, O_TMPFILE | O_WRONLY, mode);
+		file = !strcmp(call, "tmpfile-open") ? syscall(SYS_open, above, O_TMPFILE | O_WRONLY, mode) :
+		       syscall(SYS_openat, AT_FDCWD, above, O_TMPFILE | O_WRONLY, mode);
 		if (file < 0)
 			return -1;
 		snprintf(above, sizeof above, "/proc/self/fd/%ld", file);

@@ -43,12 +43,18 @@ static void quote(char *to, size_t size, const char *from)
 static void say(const char *id, const char *act, const char *outcome, int error, const char *detail)
 {
 	char line[1024], quoted[640];
-	const char *name = error ? strerrorname_np(error) : NULL;
+	const char *name = error ? strerrorname_np(error) : "";
+	char number[16];
 	int length;
 
+	/* A number that the library has no name for says itself. */
+	if (!name) {
+		snprintf(number, sizeof number, "E%d", error);
+		name = number;
+	}
 	quote(quoted, sizeof quoted, detail);
 	length = snprintf(line, sizeof line, "{\"id\":\"%s\",\"act\":\"%s\",\"outcome\":\"%s\",\"errno\":\"%s\",\"detail\":\"%s\"}\n",
-			  id, act, outcome, error ? (name ? name : "unknown") : "", quoted);
+			  id, act, outcome, name, quoted);
 	/* One write, so that lines of an act that forks do not mix. Nobody is left to tell if it fails. */
 	if (write(1, line, length) < 0)
 		_exit(SILENT);
@@ -131,7 +137,8 @@ int ended(pid_t child)
 {
 	int status;
 
-	while (waitpid(child, &status, 0) < 0)
+	/* Also for one that ends with another signal than SIGCHLD. */
+	while (waitpid(child, &status, __WALL) < 0)
 		if (errno != EINTR)
 			unable("wait");
 	return status;

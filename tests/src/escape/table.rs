@@ -10,6 +10,27 @@
 
 use super::column::{Answer, Column};
 
+macro_rules! areas {
+    ($($area:literal,)+) => {
+        /// The table, by area.
+        pub const AREAS: &[(&str, &str)] = &[
+            $(($area, include_str!(concat!("../../escape/rows/", $area, ".txt"))),)+
+        ];
+    };
+}
+
+areas! {
+    "files",
+    "modes",
+    "mounts",
+    "processes",
+    "privilege",
+    "calls",
+    "network",
+    "resources",
+    "information",
+}
+
 /// What is looked at from outside, after an act that itself succeeds everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outside {
