@@ -10,8 +10,10 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -74,6 +76,8 @@ static const struct {
 /* NAME */
 static void act_call(char **words)
 {
+	long made;
+
 	/* Without a terminal, which some calls would take from everybody here. */
 	setsid();
 	for (size_t at = 0; at < sizeof by_name / sizeof *by_name; at++) {
@@ -81,7 +85,14 @@ static void act_call(char **words)
 
 		if (strcmp(by_name[at].name, words[0]))
 			continue;
-		attempt(syscall(by_name[at].number, a[0], a[1], a[2], a[3], a[4], a[5]), words[0]);
+		made = attempt(syscall(by_name[at].number, a[0], a[1], a[2], a[3], a[4], a[5]), words[0]);
+		/* What outlives its maker is taken away again. */
+		if (by_name[at].number == SYS_shmget)
+			shmctl(made, IPC_RMID, NULL);
+		else if (by_name[at].number == SYS_semget)
+			semctl(made, 0, IPC_RMID);
+		else if (by_name[at].number == SYS_msgget)
+			msgctl(made, IPC_RMID, NULL);
 		done("it returned");
 	}
 	errno = EINVAL;
