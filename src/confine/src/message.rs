@@ -240,3 +240,26 @@ pub(crate) fn receive<T: serde::de::DeserializeOwned>(
     let Frame { body, descriptors } = wire.receive()?.ok_or(MessageError::Closed)?;
     Ok((serde_json::from_slice(&body)?, descriptors))
 }
+
+/// A message to the stage, read and written again, for the fuzz targets.
+///
+/// # Errors
+/// It is no message.
+#[cfg(fuzzing)]
+pub fn to_stage_again(body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&serde_json::from_slice::<ToStage>(body)?)
+}
+
+/// A message from the stage, read and written again, with what it reports, for the fuzz targets.
+///
+/// # Errors
+/// It is no message.
+#[cfg(fuzzing)]
+pub fn from_stage_again(body: &[u8]) -> serde_json::Result<(Vec<u8>, Option<Inside>)> {
+    let message: FromStage = serde_json::from_slice(body)?;
+    let text = serde_json::to_vec(&message)?;
+    Ok(match message {
+        FromStage::Report(inside) => (text, Some(*inside)),
+        _ => (text, None),
+    })
+}

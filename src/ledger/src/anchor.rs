@@ -69,7 +69,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Anchor>, AnchorError> {
     parse(&bytes, path).map(Some).map_err(AnchorError::Garbled)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Anchor, Broken> {
+pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Anchor, Broken> {
     let mut anchor = Anchor::default();
     let mut offset = 0;
     for (index, piece) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {

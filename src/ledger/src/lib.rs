@@ -8,6 +8,8 @@ mod anchor;
 mod chain;
 mod day;
 mod disk;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod lines;
 mod lock;
 mod open;

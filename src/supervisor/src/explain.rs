@@ -107,7 +107,7 @@ pub(crate) fn explain(
     let Design { plan, trees, .. } = design(&loaded, permit)?;
     let hash = plan.hash()?;
     let config = loaded.policy.config().clone();
-    let trial = Trial::of(&loaded.binaries, config, plan.clone(), trees);
+    let trial = Trial::of(directories, config, plan.clone(), trees);
     if question.json {
         let answer = Answer {
             tool,

@@ -310,5 +310,19 @@ fn clean(directory: &Path) -> Result<(), CgroupError> {
     group::remove(directory)
 }
 
+/// The places of all cgroup mounts in the text of a `mountinfo`, and the groups in that of a `cgroup` file, for
+/// the fuzz targets.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn read_proc(mountinfo: &str, groups: &str) -> (Vec<std::path::PathBuf>, Vec<String>) {
+    let mounts = mounts::mounts(mountinfo);
+    let group = |name| mounts::group_of(groups, name);
+    let found = ["cpu", "memory", "pids"].into_iter().filter_map(group);
+    (
+        mounts.into_iter().map(|mount| mount.at).collect(),
+        found.chain(mounts::unified_group(groups)).collect(),
+    )
+}
+
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ pub use locate::{Link, Located};
 
 use crate::launch::Means;
 use crate::profile::Profile;
+#[cfg(fuzzing)]
+pub use program::started_by;
 
 /// What the supervisor may do, which decides how a sandbox comes about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

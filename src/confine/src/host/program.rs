@@ -68,6 +68,16 @@ pub(super) fn chain(program: &str, search: Option<&str>) -> Result<Vec<Located>,
     Ok(chain)
 }
 
+/// What the kernel starts besides for a program in this file, if it is one, for the fuzz targets.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn started_by(file: File) -> Option<String> {
+    match kind_of(file).ok()? {
+        Kind::Elf(loader) => loader,
+        Kind::Script(interpreter, _) => Some(interpreter),
+    }
+}
+
 /// The loader of one file, if it is a dynamic program of this machine. Anything else has none.
 pub(super) fn loader_of(at: &Located) -> Result<Option<Located>, HostError> {
     if !at.is_file() {
@@ -132,7 +142,10 @@ enum KindError {
 }
 
 fn kind(path: &str) -> Result<Kind, KindError> {
-    let mut file = File::open(path)?;
+    kind_of(File::open(path)?)
+}
+
+fn kind_of(mut file: File) -> Result<Kind, KindError> {
     let mut start = Vec::with_capacity(LINE);
     file.by_ref().take(LINE as u64).read_to_end(&mut start)?;
     if start.starts_with(b"#!") {
@@ -163,6 +176,10 @@ fn script(line: &[u8]) -> Result<Kind, KindError> {
         }
         None => (text, None),
     };
+    // The kernel ends a name at a zero byte, and no path holds one.
+    if text.contains('\0') {
+        return Err(KindError::Format("its first line holds a zero byte"));
+    }
     if !interpreter.starts_with('/') {
         return Err(KindError::Format(
             "its first line names no absolute interpreter",

@@ -13,6 +13,14 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use readings::Readings;
 
+/// The terminal in the text of a `stat` file and the mounts in that of a `mountinfo`, for the fuzz targets.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn read_proc(stat: &str, mountinfo: &str) -> (Option<i64>, Vec<SeenMount>) {
+    let mounts = mountinfo.lines().filter_map(readings::mount);
+    (readings::terminal(stat).ok(), mounts.collect())
+}
+
 /// One act that was tried before a layer and again after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

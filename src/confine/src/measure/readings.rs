@@ -128,7 +128,7 @@ fn text(file: &mut File) -> io::Result<String> {
 }
 
 /// Field 7 of `/proc/self/stat`; the second field may hold anything but ends with the last `)`.
-fn terminal(stat: &str) -> io::Result<i64> {
+pub(super) fn terminal(stat: &str) -> io::Result<i64> {
     stat.rsplit_once(')')
         .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(4))
         .and_then(|field| field.parse().ok())

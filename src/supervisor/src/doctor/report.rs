@@ -151,7 +151,7 @@ pub(crate) fn json(diagnosis: &Diagnosis) -> Value {
                         .gaps
                         .iter()
                         .map(|gap| {
-                            let cure = advisor.of_gap(gap.layer, confinement);
+                            let cure = diagnosis.advisor.of_gap(gap.layer, confinement);
                             value!({ "layer": gap.layer, "reason": gap.reason, "helps": cure })
                         })
                         .collect();

@@ -1,12 +1,12 @@
 //! The sandbox of one call, built up to its measurement for `boxmaker explain`, and what the level lacks in the words of
 //! `boxmaker doctor`.
 
-use std::path::Path;
-
 use confine::launch::GrantedTree;
 use confine::plan::Plan;
 use proto::config::Config;
 use proto::{Confinement, Level};
+
+use crate::load::Directories;
 
 use super::remedy::Advisor;
 use super::report::{folded, one};
@@ -23,9 +23,14 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// Builds the sandbox of `plan` with its `trees`, measures it and removes it. Nothing is started in it.
-    pub(crate) fn of(binaries: &Path, config: Config, plan: Plan, trees: Vec<GrantedTree>) -> Self {
+    pub(crate) fn of(
+        directories: &Directories,
+        config: Config,
+        plan: Plan,
+        trees: Vec<GrantedTree>,
+    ) -> Self {
         let required = plan.required;
-        match Examiner::new(binaries, config) {
+        match Examiner::new(directories, config) {
             Ok(examiner) => Self {
                 outcome: examiner.build(plan, trees),
                 advisor: Some(Advisor::new(

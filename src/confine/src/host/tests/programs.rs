@@ -120,6 +120,10 @@ fn programs_that_cannot_start_are_refused_with_the_reason() {
             "its first line names no absolute interpreter",
         ),
         (b"#!\xff\n".to_vec(), "its first line is not UTF-8"),
+        (
+            b"#!/bin/sh\0 -x\n".to_vec(),
+            "its first line holds a zero byte",
+        ),
         (long.into_bytes(), "its first line is longer than 255 bytes"),
     ] {
         let path = place.write("program", &content, 0o755);
