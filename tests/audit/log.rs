@@ -38,6 +38,8 @@ pub(crate) struct Place {
 impl Home {
     /// A home without a log.
     pub(crate) fn empty() -> Self {
+        // Whatever it was: what a group may write is no home.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("home")).unwrap();
         Self { directory }

@@ -135,7 +135,7 @@ fn a_home_that_is_a_file_or_somebody_elses_is_told_with_the_way_out() {
     let (status, told) = place.run(&place.path("home"), &["up"]);
     assert_eq!(status, 1, "{told}");
     assert!(
-        told.contains("permission denied") && told.contains("a home of your own with --home"),
+        told.contains("Permission denied") && told.contains("a home of your own with --home"),
         "{told}"
     );
     // The twin: a home of their own gets past both, and the next thing that is missing is another.

@@ -19,7 +19,6 @@ mod line;
 mod log_files;
 mod max_bytes;
 mod measurements;
-mod mounts;
 mod paths;
 mod races;
 mod readiness;

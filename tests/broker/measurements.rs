@@ -3,13 +3,13 @@
 use std::fs;
 
 use boxmaker_tests::binaries::skipped_without_root;
+use boxmaker_tests::mounts::in_own_mounts;
 use boxmaker_tests::system::Brokerd;
 use proto::broker::{RecordEntry, RefuseReason};
 use proto::{Arguments, DataClass, DecisionRecord, DenyReason, Layer, Level};
 
 use crate::calls::{Broker, at, session};
 use crate::homes::{NOTE, home};
-use crate::mounts::in_own_mounts;
 
 /// ramfs takes no id map, so that a sandbox that works on it has no uid of its own.
 #[test]

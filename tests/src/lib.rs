@@ -10,6 +10,7 @@
 pub mod binaries;
 pub mod claims;
 pub mod escape;
+pub mod mounts;
 pub mod plain;
 pub mod sandbox;
 pub mod system;

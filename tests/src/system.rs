@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
 
 use confine::cgroup::Backend;
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 use crate::binaries::binary;
 use files::{own, place};
-use processes::{Process, in_cgroups};
+use processes::{Process, comes, in_cgroups};
 
 pub use files::OWNER;
 pub use running::System;
@@ -97,6 +97,7 @@ impl Home {
             "boxmaker",
             "boxmaker-stage",
             "boxmaker-misbehave",
+            "bxctl",
             "toolkit",
         ] {
             place(&binary(name), &home.at("bin").join(name));
@@ -237,6 +238,33 @@ impl Home {
     /// It cannot be started.
     #[must_use]
     pub fn start_in(&self, environment: &[(&str, &OsStr)]) -> System {
+        let child = self.up().envs(environment.iter().copied()).spawn().unwrap();
+        let process = Process::of(child.id()).unwrap();
+        System { child, process }
+    }
+
+    /// How a `boxmaker up` ends that does not serve.
+    ///
+    /// # Panics
+    /// It does not end.
+    #[must_use]
+    pub fn start_in_vain(&self) -> ExitStatus {
+        let mut child = self.up().spawn().unwrap();
+        let mut status = None;
+        let ended = comes(|| {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        if !ended {
+            // Nobody else would end it.
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        status.expect("it ends within 30 s")
+    }
+
+    /// `boxmaker up`, with nothing in its environment.
+    fn up(&self) -> Command {
         let said = |name: &str| {
             let file = File::options()
                 .append(true)
@@ -248,21 +276,37 @@ impl Home {
         if let Some(user) = self.starter {
             command.uid(user).gid(user);
         }
-        let child = command
+        command
             .arg("up")
             .arg("--home")
             .arg(self.home())
             .arg("--config")
             .arg(self.at("config"))
             .env_clear()
-            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(said("stdout"))
-            .stderr(said("stderr"))
-            .spawn()
-            .unwrap();
-        let process = Process::of(child.id()).unwrap();
-        System { child, process }
+            .stderr(said("stderr"));
+        command
+    }
+
+    /// What `bxctl` answers to these words, asked by whoever starts the supervisor.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn bxctl(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(self.at("bin/bxctl"));
+        if let Some(user) = self.starter {
+            command.uid(user).gid(user);
+        }
+        command
+            .args(words)
+            .arg("--home")
+            .arg(self.home())
+            .env("BOXMAKER_CONFIG", self.at("config"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     }
 
     /// What supervisors have written to standard error so far.

@@ -77,6 +77,16 @@ fn anchored(anchored: u64, next: u64) -> String {
     }
 }
 
+/// The way out of a log whose disk took a record only in part, or not.
+const CLOSED: &str = ";\n            make room on its disk, or mend that, and restart boxmaker";
+
+/// How far ahead the last record is before the clock is blamed: what was written while the answer came is no sign.
+const AHEAD_MS: u64 = 60_000;
+
+/// What a clock that is behind the log brings about.
+const WENT_BACK: &str = "            the clock went back: records are of the last one's time, and grants\n            \
+                         expire by it, until the clock has passed it\n";
+
 /// The status in words, with a table of the roles; `width` and `colour` as the stream takes them.
 #[must_use]
 pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> String {
@@ -98,10 +108,16 @@ pub fn text(reply: &StatusReply, now: Timestamp, width: usize, colour: bool) -> 
         visible::size(audit.max_bytes),
         anchored(audit.anchored, audit.next),
     );
-    if audit.full {
+    if audit.closed.is_some() {
+        size.push_str(CLOSED);
+    } else if audit.full {
         size.push_str(FULL);
     }
     size.push('\n');
+    let ahead = |last: Timestamp| last.as_millis().saturating_sub(now.as_millis());
+    if audit.last.is_some_and(|last| ahead(last) > AHEAD_MS) {
+        size.push_str(WENT_BACK);
+    }
     let changed = listed(&reply.changed, colour);
     let questions = match reply.questions {
         0 => String::new(),
@@ -242,6 +258,20 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_behind_the_log_is_said() {
+        let reply = reply(false, "null");
+        for (now, told) in [("08:03:30", false), ("08:02:00", true)] {
+            let now = format!("2026-09-17T{now}.000Z").parse().unwrap();
+            let text = text(&reply, now, 80, false);
+            assert_eq!(text.contains("the clock went back"), told, "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 80),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn a_closed_log_says_why() {
         let now = "2026-09-17T08:05:00.000Z".parse().unwrap();
         let text = text(
@@ -254,5 +284,6 @@ mod tests {
             text.contains("closed, no call can run: fsync: no space left\\x1b;"),
             "{text}"
         );
+        assert!(text.contains("restart boxmaker"), "{text}");
     }
 }

@@ -136,7 +136,10 @@ pub(crate) fn write_whole(sink: &dyn Sink, bytes: &[u8]) -> io::Result<()> {
             Ok(count) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WriteZero,
-                    format!("only {count} of {} bytes were written", bytes.len()),
+                    format!(
+                        "only {count} of {} bytes were written, as on a full disk",
+                        bytes.len()
+                    ),
                 ));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

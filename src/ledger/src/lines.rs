@@ -129,7 +129,7 @@ pub(crate) fn open(path: &Path) -> Result<File, FileError> {
         Ok(file)
     } else {
         Err(FileError::on("read", path)(io::Error::other(
-            "not a regular file",
+            "not a regular file, as each of the log is; move it away",
         )))
     }
 }

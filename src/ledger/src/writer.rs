@@ -46,7 +46,8 @@ pub struct Head {
 pub enum AppendError {
     /// A write or an fsync failed, now or before.
     #[error(
-        "the audit log is closed ({reason}): nothing runs without a record; mend the disk and restart the supervisor"
+        "the audit log is closed ({reason}): nothing runs without a record; make room on its disk or mend that, and restart \
+         boxmaker"
     )]
     Closed {
         /// The first failure.
@@ -55,7 +56,7 @@ pub enum AppendError {
     /// The log with this line would be larger than it may be, now or before. What ends is still taken.
     #[error(
         "the audit log has {bytes} bytes, and with this record it would have more than the {most} of [audit] max_bytes: \
-         nothing begins without a record; raise max_bytes and restart the supervisor, or stop it and move the log and its \
+         nothing begins without a record; raise max_bytes and restart boxmaker, or stop it and move the log and its \
          anchor away together to begin a new one"
     )]
     Full {

@@ -83,7 +83,7 @@ fn run(command: Command) -> ExitCode {
             match up::up(&directories) {
                 Ok(()) => {}
                 Err(error @ UpError::Config(_)) => return fail(2, &error.to_string()),
-                Err(error) => return fail(1, &in_full(&error)),
+                Err(error) => return fail(1, &error.told()),
             }
         }
         Command::Demo(state) => {

@@ -1,9 +1,9 @@
 //! The home as the place of one supervisor: that it is a directory, and the lock that keeps a second one out. What is
 //! kept in it is not known here.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -22,16 +22,29 @@ pub(crate) enum HomeError {
          --home or BOXMAKER_HOME", .0.display()
     )]
     Kind(PathBuf),
-    /// This user may not.
+    /// Others may write it.
     #[error(
-        "cannot {step} {}: permission denied; run boxmaker as root, or name a home of your own with --home or \
-         BOXMAKER_HOME", path.display()
+        "{} may be written by {whom}: who may write a home could exchange the log in it, or the socket; chmod go-w {}",
+        path.display(), path.display()
     )]
-    Forbidden {
-        /// What was tried.
-        step: &'static str,
-        /// On what.
+    Open {
+        /// Which part of it.
         path: PathBuf,
+        /// `its group` or `everybody`.
+        whom: &'static str,
+    },
+    /// It is somebody else's.
+    #[error(
+        "{} belongs to uid {owner}, and boxmaker was started by uid {starter}: who owns a home could exchange the log in \
+         it, or the socket; start boxmaker as that user, or use another home with --home or BOXMAKER_HOME", path.display()
+    )]
+    Foreign {
+        /// Which part of it.
+        path: PathBuf,
+        /// Whose.
+        owner: u32,
+        /// Who this is.
+        starter: u32,
     },
     /// A step failed.
     #[error("cannot {step} {}: {source}", path.display())]
@@ -58,10 +71,7 @@ pub(crate) enum HomeError {
 
 fn failed(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HomeError {
     let path = path.to_owned();
-    move |source| match source.kind() {
-        io::ErrorKind::PermissionDenied => HomeError::Forbidden { step, path },
-        _ => HomeError::File { step, path, source },
-    }
+    move |source| HomeError::File { step, path, source }
 }
 
 /// Makes the home if it is not there, and takes its lock, which is held until the file is closed.
@@ -74,8 +84,36 @@ pub(crate) fn hold(home: &Path) -> Result<File, HomeError> {
         return Err(HomeError::Kind(home.to_owned()));
     }
     let run = home.join("run");
-    fs::create_dir_all(&run).map_err(failed("make", &run))?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&run)
+        .map_err(failed("make", &run))?;
+    own(home)?;
+    own(&run)?;
     lock(&run.join("lock"))
+}
+
+/// Refuses a directory in which others than root and this user could exchange what boxmaker keeps.
+fn own(path: &Path) -> Result<(), HomeError> {
+    let found = fs::metadata(path).map_err(failed("look at", path))?;
+    let path = path.to_owned();
+    let starter = rustix::process::geteuid().as_raw();
+    match (found.mode() & 0o022, found.uid()) {
+        (0, owner) if owner == 0 || owner == starter => Ok(()),
+        (0, owner) => Err(HomeError::Foreign {
+            path,
+            owner,
+            starter,
+        }),
+        (open, _) => {
+            let whom = match open {
+                0o020 => "its group",
+                _ => "everybody",
+            };
+            Err(HomeError::Open { path, whom })
+        }
+    }
 }
 
 fn lock(path: &Path) -> Result<File, HomeError> {
@@ -125,6 +163,7 @@ fn lives(pid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::chown;
     use std::process::Command;
 
     use super::*;
@@ -186,7 +225,8 @@ mod tests {
     #[test]
     fn a_lock_is_no_link_to_another_file() {
         let home = home();
-        fs::create_dir(home.path().join("run")).unwrap();
+        drop(hold(home.path()).unwrap());
+        fs::remove_file(home.path().join("run/lock")).unwrap();
         let other = home.path().join("other");
         fs::write(&other, "kept").unwrap();
         std::os::unix::fs::symlink(&other, home.path().join("run/lock")).unwrap();
@@ -197,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_a_file_or_closed_is_told_with_the_way_out() {
+    fn a_home_that_is_a_file_is_told_with_the_way_out() {
         let above = home();
         let file = above.path().join("home");
         fs::write(&file, "").unwrap();
@@ -206,10 +246,42 @@ mod tests {
             error.contains("no directory") && error.contains("--home"),
             "{error}"
         );
-        let denied = failed("make", &file)(io::ErrorKind::PermissionDenied.into()).to_string();
-        assert!(
-            denied.contains("as root") && denied.contains("--home"),
-            "{denied}"
-        );
+    }
+
+    #[test]
+    fn a_home_that_others_may_write_is_not_taken() {
+        let home = home();
+        drop(hold(home.path()).unwrap());
+        for below in ["", "run"] {
+            let path = home.path().join(below);
+            for (mode, whom) in [(0o775, "its group"), (0o757, "everybody")] {
+                fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+                let error = hold(home.path()).unwrap_err().to_string();
+                let told = format!("may be written by {whom}");
+                assert!(error.contains(&told), "{error}");
+                assert!(error.contains("chmod go-w"), "{error}");
+            }
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            hold(home.path()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_home_of_somebody_else_is_not_taken() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: a_home_of_somebody_else_is_not_taken: only root gives files away");
+            return;
+        }
+        let home = home();
+        drop(hold(home.path()).unwrap());
+        for below in ["", "run"] {
+            let path = home.path().join(below);
+            chown(&path, Some(1000), None).unwrap();
+            let error = hold(home.path()).unwrap_err().to_string();
+            assert!(error.contains("belongs to uid 1000"), "{error}");
+            assert!(error.contains("started by uid 0"), "{error}");
+            chown(&path, Some(0), None).unwrap();
+            hold(home.path()).unwrap();
+        }
     }
 }

@@ -29,6 +29,7 @@ mod stdio;
 mod stores;
 mod up;
 mod voice;
+mod way_out;
 
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -14,9 +14,10 @@ use std::time::Instant;
 
 use confine::host::Privilege;
 use confine::launch::{Ended, Launcher, LauncherError, LauncherOptions, PoolSizes};
-use ledger::{AppendError, Ledger, OpenError};
+use ledger::{AppendError, Ledger, LockError, OpenError};
 use proto::config::OTHER_TOOLS;
-use proto::{Confinement, Entry};
+use proto::{Confinement, Entry, Timestamp};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -29,7 +30,7 @@ use crate::load::{Directories, LoadFailure, Loaded, load};
 use crate::notify::{self, Notifier};
 use crate::role::{self, RoleError};
 use crate::share::{Members, ShareError};
-use crate::{count, in_full, voice};
+use crate::{count, in_full, voice, way_out};
 
 /// What the main thread waits for.
 #[derive(Debug)]
@@ -84,6 +85,24 @@ pub(crate) enum UpError {
     Role(String),
 }
 
+impl UpError {
+    /// What the owner is told: what happened, and the way out where the system refused a file of the home.
+    pub(crate) fn told(&self) -> String {
+        let text = in_full(self);
+        let of_the_home = matches!(
+            self,
+            Self::File { .. }
+                | Self::Home(HomeError::File { .. })
+                | Self::Share(_)
+                | Self::Log(OpenError::File(_) | OpenError::Lock(LockError::File(_)))
+        );
+        match way_out::of(self).filter(|_| of_the_home) {
+            Some(way) => format!("{text}; {way}"),
+            None => text,
+        }
+    }
+}
+
 impl From<RoleError> for UpError {
     fn from(error: RoleError) -> Self {
         Self::Role(in_full(&error))
@@ -131,6 +150,9 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
             torn.seq
         ));
     }
+    if let Some(warning) = behind(clock(), ledger.head().time) {
+        voice::remark(&format!("warning: {warning}"));
+    }
     let entry = Entry::Policy {
         generation: loaded.policy.generation(),
         files: loaded.policy.hashes(),
@@ -166,6 +188,16 @@ pub(crate) fn up(directories: &Directories) -> Result<(), UpError> {
     drop(socket);
     core.ledger.sync()?;
     Ok(ended?)
+}
+
+/// What the owner is told of a clock that is behind the last record. It was wrong then, or is now; boxmaker cannot know.
+fn behind(clock: Timestamp, last: Option<Timestamp>) -> Option<String> {
+    let last = last.filter(|last| *last > clock)?;
+    Some(format!(
+        "the clock says {clock}, and the last record is of {last}: time does not go back, so records are of that time, and \
+         grants expire by it, until the clock has passed it; mend the clock, or, if it was wrong then, stop boxmaker and \
+         move audit/ and anchor away together: the next start begins a new log"
+    ))
 }
 
 fn about(loaded: &Loaded, socket: &Path) -> String {
@@ -260,7 +292,14 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("look at", &path)(error)),
         }
-        let listener = UnixListener::bind(&path).map_err(failed("bind", &path))?;
+        let listener = UnixListener::bind(&path).map_err(|error| {
+            // The library finds out before the kernel is asked, and answers with no errno.
+            let error = match error.kind() {
+                io::ErrorKind::InvalidInput => Errno::NAMETOOLONG.into(),
+                _ => error,
+            };
+            failed("bind", &path)(error)
+        })?;
         members.share(&path, 0o660)?;
         Ok(Self { listener, path })
     }

@@ -1,6 +1,7 @@
 //! Launching in two phases: [`Launcher::prepare`] builds a sandbox up to its measurement, [`Prepared::start`] lets the
 //! program run. Between the two the caller writes its record; a sandbox that is dropped before has run nothing.
 
+mod able;
 mod marked;
 mod means;
 mod ownership;
@@ -32,6 +33,8 @@ use crate::message::{
 use crate::plan::{Identity, Namespace, Plan};
 use crate::uids::{LOCKS, UidError, Uids};
 
+pub use able::LauncherError;
+use able::{INSTALL, startable};
 use marked::Marks;
 pub use means::Means;
 use ownership::Owned;
@@ -62,30 +65,6 @@ pub struct LauncherOptions {
     pub bare: Option<BareOptions>,
 }
 
-/// Why nothing can be launched at all.
-#[derive(Debug, thiserror::Error)]
-pub enum LauncherError {
-    /// The stage's binary is not there.
-    #[error("{path}: {source}; boxmaker-stage is installed beside boxmaker")]
-    Stage {
-        /// Where it was looked for.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel refuses what every launch needs.
-    #[error("cannot {what}: {source}")]
-    Kernel {
-        /// What was tried.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The cgroup back end cannot be used.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
-}
-
 /// Why one sandbox was not built. Nothing of it is left.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -100,7 +79,15 @@ pub enum LaunchError {
     /// The stage ended or said something else than it should.
     #[error("the stage {0}")]
     Stage(String),
-    /// The stage could not be started.
+    /// The stage's binary could not be started.
+    #[error("cannot start {}: {source}; {INSTALL}", path.display())]
+    Program {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What a stage needs beside its binary could not be had.
     #[error("cannot start the stage: {0}")]
     Spawn(io::Error),
     /// Talking to the stage failed.
@@ -209,7 +196,7 @@ impl Launcher {
     /// As [`LauncherError`].
     pub fn new(options: LauncherOptions) -> Result<Self, LauncherError> {
         let kernel = |what| move |source| LauncherError::Kernel { what, source };
-        std::fs::metadata(&options.stage).map_err(|source| LauncherError::Stage {
+        startable(&options.stage).map_err(|source| LauncherError::Stage {
             path: options.stage.clone(),
             source,
         })?;

@@ -140,7 +140,10 @@ impl Parker {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(LaunchError::Spawn)
+            .map_err(|source| LaunchError::Program {
+                path: self.stage.clone(),
+                source,
+            })
     }
 }
 

@@ -98,7 +98,9 @@ fn a_write_short_by_any_count_is_final_and_its_torn_line_is_recovered() {
         disk.order(|orders| orders.write = Some((".jsonl", WriteFault::Short(count))));
         let first = reason(ledger.append_durable(entry("c")));
         assert!(
-            first.ends_with(&format!("only {count} of {length} bytes were written")),
+            first.ends_with(&format!(
+                "only {count} of {length} bytes were written, as on a full disk"
+            )),
             "{first}"
         );
         stays_closed(&disk, ledger, home.path(), &first, &["a", "b"]);

@@ -47,9 +47,12 @@ pub(crate) enum RoleError {
     /// A path is not UTF-8.
     #[error("the path of {ROLE} is not UTF-8")]
     Path,
+    /// Its binary is not there, or no program.
+    #[error("{ROLE}: {0}; it is installed beside boxmaker: install both from one build")]
+    Program(#[source] HostError),
     /// The host cannot give what the plan needs.
     #[error("{ROLE}: {0}")]
-    Host(#[from] HostError),
+    Host(#[source] HostError),
     /// There is no plan.
     #[error("{ROLE}: {0}")]
     Derive(#[from] DeriveError),
@@ -86,6 +89,15 @@ pub(crate) enum RoleError {
     /// A sandbox did not end when it was killed.
     #[error("a sandbox did not end within {} s of being killed; the supervisor ends so that the kernel removes it", GONE.as_secs())]
     Stuck,
+}
+
+impl From<HostError> for RoleError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::NoProgram { .. } | HostError::Program { .. } => Self::Program(error),
+            _ => Self::Host(error),
+        }
+    }
 }
 
 /// Runs brokerd until the supervisor is told to stop. `ready` is called, with what was measured of brokerd's sandbox, and

@@ -6,8 +6,11 @@ use std::thread;
 use nix::sched::{CloneFlags, unshare};
 use rustix::mount::{MountPropagationFlags, mount_change};
 
-/// Does `work` in a mount namespace of its own, which everything it starts is in too.
-pub(crate) fn in_own_mounts(work: impl FnOnce() + Send + 'static) {
+/// Does `work` in a mount namespace of its own, which everything it starts is in too. As root.
+///
+/// # Panics
+/// There is none to be had, or `work` panics.
+pub fn in_own_mounts(work: impl FnOnce() + Send + 'static) {
     let thread = thread::spawn(move || {
         // Of this thread alone: each thread of a process can have its own (unshare(2)).
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
