@@ -38,6 +38,7 @@ fuzz_target!(|body: &[u8]| {
         gid: inside.status.gid.first().copied().unwrap_or(1),
     };
     let found = judge(&Evidence {
+        bare: None,
         plan,
         hash: Hash32::ZERO,
         identity,
