@@ -235,6 +235,8 @@ int main(int count, char **words)
 		stand(words + 2);
 	if (!strcmp(words[1], "linger"))
 		linger(words + 2);
+	if (!strcmp(words[1], "neighbour"))
+		neighbour(words + 2);
 	if (!strcmp(words[1], "-")) {
 		if (words[2])
 			put_on(words[2]);

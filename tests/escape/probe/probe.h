@@ -56,5 +56,7 @@ extern char kept[64];
 _Noreturn void stand(char **words);
 /* A process that does nothing but be there, for others to reach. */
 _Noreturn void linger(char **words);
+/* One of many that try each other. */
+_Noreturn void neighbour(char **words);
 
 #endif
