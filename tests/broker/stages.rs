@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use boxmaker_tests::binaries::skipped_without_root;
-use boxmaker_tests::system::processes::until;
+use boxmaker_tests::system::processes::{Process, until};
 use proto::audit::{ExitCause, ExitStatus, OutcomeStatus};
 use proto::broker::Abort;
 use proto::{ErrorCode, Message};
@@ -121,7 +121,8 @@ fn a_running_tool_and_all_it_started_end_with_an_abort() {
     }));
     let exited = broker.exited(standing.ticket);
     assert_eq!(exited.cause, ExitCause::Aborted);
-    // `exited` says that the sandbox is empty, so there is nothing to wait for.
-    assert!(!inside.iter().any(|process| process.lives()));
-    assert!(!sandbox.lives());
+    // `exited` says that the sandbox is empty, so there is nothing to wait for; its pid 1 ends behind that.
+    let program = |process: &&Process| process.pid != sandbox.pid;
+    assert!(!inside.iter().filter(program).any(Process::lives));
+    until("its pid 1 has ended", || !sandbox.lives());
 }

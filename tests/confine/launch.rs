@@ -336,6 +336,7 @@ fn a_program_that_ignores_signals_and_leaves_children_is_gone_when_its_time_is_u
     let process = format!("/proc/{}", running.pid());
     let ended = running.wait(Duration::from_secs(1));
     assert_eq!(ended.cause, ExitCause::Timeout);
+    launcher.settle();
     assert!(!Path::new(&process).exists());
     // End of file on the pipes: nobody inside holds them any more.
     assert_eq!(output.read().0, "up\n");

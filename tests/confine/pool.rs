@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use boxmaker_tests::sandbox::{await_pool, grant, launcher_with_pool, plan, stdio
 use boxmaker_tests::system::processes::{Process, in_cgroups, until};
 use confine::Plan;
 use confine::launch::{GrantedTree, IdentityChoice, Launcher, Prepared};
-use confine::plan::Access;
+use confine::plan::{Access, LandlockRule, Mount, Rule};
 use confine::resolve::Root;
 use proto::audit::{ExitCause, ExitStatus};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -218,10 +219,10 @@ fn nothing_is_left_of_a_pool() {
     assert_eq!(in_cgroups(&name), (Vec::new(), 0));
 }
 
-/// What a stage holds while it waits: no descriptor of this process's but its socket.
+/// A stage holds nothing of this process while it waits but its socket: what it has open besides is in the sandbox.
 #[test]
-fn a_stage_that_waits_holds_its_socket_alone() {
-    if skipped_without_root("a_stage_that_waits_holds_its_socket_alone") {
+fn a_stage_that_waits_holds_nothing_of_the_supervisor_but_its_socket() {
+    if skipped_without_root("a_stage_that_waits_holds_nothing_of_the_supervisor") {
         return;
     }
     let kept: OwnedFd = fs::File::open("/etc/passwd").unwrap().into();
@@ -231,12 +232,159 @@ fn a_stage_that_waits_holds_its_socket_alone() {
     await_pool(&launcher, 1);
     let waiting = stages("descriptors");
     assert_eq!(waiting.len(), 1);
-    for entry in fs::read_dir(format!("/proc/{}/fd", waiting[0].pid)).unwrap() {
+    let pid = waiting[0].pid;
+    let inside = |target: &str| {
+        // Files of its own `/proc`, its new root, and the canaries' file system, which has no name.
+        // The null device is named from the root of the file system that held it, which is mounted nowhere any more.
+        let null = ["/dev/null", "/null"];
+        let of_itself = target.starts_with("/proc/1/") || target == "/";
+        target.starts_with("socket:") || null.contains(&target) || of_itself
+    };
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
         let target = fs::read_link(entry.unwrap().path()).unwrap();
         let target = target.display().to_string();
-        assert!(
-            target.starts_with("socket:") || target == "/dev/null",
-            "{target}"
-        );
+        assert!(inside(&target), "{target}");
+    }
+    // The twin: this process has it open, and would have passed it on.
+    assert!(!inside("/etc/passwd"));
+}
+
+#[test]
+fn a_stage_that_waits_has_dropped_the_hosts_tree() {
+    if skipped_without_root("a_stage_that_waits_has_dropped_the_hosts_tree") {
+        return;
+    }
+    let launcher = launcher("dropped", 1);
+    drop(prepare(&launcher, shell("true")));
+    await_pool(&launcher, 1);
+    let pid = stages("dropped")[0].pid;
+    let root = |path: &str| fs::metadata(format!("/proc/{pid}/root{path}"));
+    assert!(root("/usr/bin/sh").is_ok());
+    for path in ["/etc/passwd", "/var/tmp", "/home", "/sys", "/boot"] {
+        let error = root(path).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{path}");
+    }
+    // The twin: on the host it is there.
+    assert!(fs::metadata("/etc/passwd").is_ok());
+    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap();
+    let points: Vec<_> = mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .collect();
+    let own = ["/", "/usr", "/proc", "/dev", "/tmp"];
+    let planned = |point: &&str| own.contains(point) || point.starts_with("/dev/");
+    assert!(points.iter().all(planned), "{points:?}");
+}
+
+#[test]
+fn a_stage_is_given_up_when_a_path_of_its_view_is_another_file() {
+    if skipped_without_root("a_stage_is_given_up_when_a_path_of_its_view_is_another_file") {
+        return;
+    }
+    let launcher = launcher("replaced", 1);
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "first\n").unwrap();
+    let path = file.display().to_string();
+    let plan = || {
+        let mut plan = shell(&format!("cat {path}"));
+        let view = Mount::View {
+            path: path.clone(),
+            directory: false,
+        };
+        plan.mounts.insert(0, view);
+        let rule = LandlockRule {
+            path: path.clone(),
+            rule: Rule::Read,
+        };
+        plan.landlock.push(rule);
+        plan
+    };
+    drop(prepare(&launcher, plan()));
+    await_pool(&launcher, 1);
+    // The twin: nothing was replaced, the stage that waits is taken, and sees what was written to the file since.
+    let waited = stages("replaced")[0].pid;
+    fs::write(&file, "again\n").unwrap();
+    let (ends, output) = stdio();
+    let prepared = launcher
+        .prepare(plan(), Vec::new(), ends, IdentityChoice::Fresh)
+        .unwrap();
+    assert_eq!(prepared.pid(), waited);
+    assert_eq!(
+        prepared.start().unwrap().wait(WALL).cause,
+        ExitCause::Exited
+    );
+    assert_eq!(output.read().0, "again\n");
+
+    await_pool(&launcher, 1);
+    launcher.settle();
+    let waited = stages("replaced")[0].pid;
+    fs::write(directory.path().join("new"), "second\n").unwrap();
+    fs::rename(directory.path().join("new"), &file).unwrap();
+    let (ends, output) = stdio();
+    let prepared = launcher
+        .prepare(plan(), Vec::new(), ends, IdentityChoice::Fresh)
+        .unwrap();
+    assert_ne!(prepared.pid(), waited);
+    assert_eq!(
+        prepared.start().unwrap().wait(WALL).cause,
+        ExitCause::Exited
+    );
+    assert_eq!(output.read().0, "second\n");
+}
+
+#[test]
+fn what_was_told_to_have_ended_is_gone_once_the_launcher_has_settled() {
+    if skipped_without_root("what_was_told_to_have_ended_is_gone") {
+        return;
+    }
+    let launcher = launcher("settled", 0);
+    let script = "(setsid sleep 1000 &) ; sleep 1000 & exit 5";
+    let mut pids = Vec::new();
+    for _ in 0..24 {
+        let prepared = prepare(&launcher, shell(script));
+        let running = prepared.start().unwrap();
+        pids.push(Process::of(running.pid()).unwrap());
+        assert_eq!(running.wait(WALL).exit, Some(ExitStatus::Code(5)));
+    }
+    launcher.settle();
+    assert!(pids.iter().all(|stage| !stage.lives()));
+    let name = format!("boxmaker-test-settled-{}", std::process::id());
+    assert_eq!(in_cgroups(&name).0, Vec::<u32>::new());
+}
+
+/// Everybody that the program left behind has ended when its end is told, before anything is taken apart.
+#[test]
+fn nobody_runs_any_more_when_the_end_is_told() {
+    if skipped_without_root("nobody_runs_any_more_when_the_end_is_told") {
+        return;
+    }
+    let launcher = launcher("alone", 0);
+    let script =
+        "for i in 1 2 3 4 5 6 7 8; do (setsid sleep 1000 &); done; echo started; read line";
+    for _ in 0..10 {
+        let (mut ends, output) = stdio();
+        let (inside, input) = std::io::pipe().unwrap();
+        ends.stdin = inside.into();
+        let prepared = launcher
+            .prepare(shell(script), Vec::new(), ends, IdentityChoice::Fresh)
+            .unwrap();
+        let stage = prepared.pid();
+        let running = prepared.start().unwrap();
+        let own = fs::metadata(format!("/proc/{stage}/ns/pid")).unwrap().ino();
+        let inside = || {
+            let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+                let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+                let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?;
+                (pid != stage && namespace.ino() == own).then_some(pid)
+            });
+            processes.count()
+        };
+        until("all of them run", || inside() >= 9);
+        drop(input);
+        let ended = running.wait(WALL);
+        assert_eq!(inside(), 0);
+        assert!(matches!(ended.exit, Some(ExitStatus::Code(_))), "{ended:?}");
+        assert_eq!(output.read().0, "started\n");
     }
 }

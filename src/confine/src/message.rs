@@ -9,7 +9,7 @@ use proto::frame::FrameError;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Inside;
-use crate::plan::{Identity, Plan};
+use crate::plan::{Base, Identity, Plan};
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
@@ -63,28 +63,29 @@ steps! {
     SpawnInner = "spawn-inner",
     /// Inner: a terminal session of its own, with no terminal.
     Session = "session",
-    /// Inner: receive the trees and the tool's standard descriptors.
-    ReceiveTrees = "receive-trees",
     /// Inner: open its own namespaces, to show them.
     OpenNamespaces = "open-namespaces",
+    /// Inner: build the new root, up to what is granted.
+    Mounts = "mounts",
+    /// Inner: make it the root and drop the old one. In a user namespace only when the granted trees are in it, because
+    /// they are copied from the old one.
+    Pivot = "pivot",
+    /// Inner: set the host name.
+    Hostname = "hostname",
+    /// Inner: empty the bounding and the ambient set and lock them. Before the ids, because it needs a capability.
+    Bounding = "bounding",
+    /// Inner: receive the plan, the trees and the tool's standard descriptors. A stage of the warm pool waits here.
+    ReceiveTrees = "receive-trees",
     /// Inner, without namespaces: become the parent of every orphan, since there is no pid 1 to be.
     Subreaper = "subreaper",
     /// Inner, without namespaces: take the mark by which the launcher knows every process of the sandbox.
     Mark = "mark",
     /// Inner, without namespaces: bound the processes of the user, since nothing counts those of the sandbox.
     Processes = "processes",
-    /// Inner: build the new root.
-    Mounts = "mounts",
     /// Inner: make the new root read-only.
     RootFlags = "root-flags",
-    /// Inner: make it the root and drop the old one.
-    Pivot = "pivot",
-    /// Inner: set the host name.
-    Hostname = "hostname",
     /// Inner: open the paths of the Landlock rules, while everything can still be opened.
     OpenRules = "open-rules",
-    /// Inner: empty the bounding and the ambient set and lock them. Before the ids, because it needs a capability.
-    Bounding = "bounding",
     /// Inner: drop the supplementary groups.
     Groups = "groups",
     /// Inner: take the sandbox's gid.
@@ -134,6 +135,8 @@ pub(crate) enum ToStage {
         pids: u32,
         joins: Vec<proto::Layer>,
     },
+    /// To the inner stage: what it can do before it knows its plan.
+    Base(Box<Ground>),
     /// To the inner stage; descriptors: standard input, output and error of the program.
     Inner(Box<Inner>),
     /// To the inner stage, as often as needed after `Inner`; descriptors: the next trees.
@@ -144,7 +147,18 @@ pub(crate) enum ToStage {
     Stop {},
 }
 
-/// What the inner stage needs besides descriptors.
+/// What the inner stage needs to do what no call has a part in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ground {
+    pub(crate) base: Base,
+    /// Inode of the launcher's mount namespace: the stage mounts nothing while it is still in it.
+    pub(crate) mount_namespace: u64,
+    /// Inode of the launcher's UTS namespace: the stage changes no name while it is still in it.
+    pub(crate) uts_namespace: u64,
+}
+
+/// What the inner stage needs of a call, besides descriptors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Inner {
@@ -157,10 +171,6 @@ pub(crate) struct Inner {
     pub(crate) sources: Option<Vec<String>>,
     /// Whether its ids are fixed: in a user namespace with one uid, where groups cannot be dropped.
     pub(crate) one_user: bool,
-    /// Inode of the launcher's mount namespace: the stage mounts nothing while it is still in it.
-    pub(crate) mount_namespace: u64,
-    /// Inode of the launcher's UTS namespace: the stage changes no name while it is still in it.
-    pub(crate) uts_namespace: u64,
     /// The Landlock ABI that the launcher found.
     pub(crate) landlock_abi: u8,
     /// What a sandbox without namespaces needs besides.
@@ -183,7 +193,9 @@ pub(crate) struct Bare {
 pub(crate) enum FromStage {
     /// The inner stage is running; descriptor: its pidfd.
     Spawned { pid: u32 },
-    /// Everything is in place and measured; descriptors: the namespaces of [`NAMESPACES`], in that order.
+    /// What no call has a part in is done; descriptors: the namespaces of [`NAMESPACES`], in that order.
+    Waiting {},
+    /// Everything is in place and measured.
     Report(Box<Inside>),
     /// The program was started; of an outer half, that it has entered a user namespace and waits for its id maps.
     Started {},
@@ -199,7 +211,7 @@ pub(crate) enum FromStage {
     Failed { step: Step, detail: String },
 }
 
-/// The namespaces whose descriptors a report carries: the name below `/proc/self/ns` and the layer it is about.
+/// The namespaces whose descriptors a waiting stage shows: the name below `/proc/self/ns` and the layer it is about.
 pub(crate) const NAMESPACES: &[(&str, proto::Layer)] = &[
     ("mnt", proto::Layer::Mount),
     ("pid", proto::Layer::Pid),

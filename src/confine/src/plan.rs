@@ -199,6 +199,63 @@ pub struct Plan {
     pub required: Level,
 }
 
+/// The part of a plan that no call has a part in, which a stage can carry out before it knows the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Base {
+    /// As in the plan.
+    pub(crate) namespaces: Vec<Namespace>,
+    /// As in the plan.
+    pub(crate) hostname: String,
+    /// The root without its granted trees.
+    pub(crate) mounts: Vec<Mount>,
+    /// How many of them come before the first tree; the others lie in one.
+    pub(crate) early: usize,
+    /// As in the plan.
+    pub(crate) seccomp: Seccomp,
+}
+
+impl Base {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let is_tree = |mount: &&Mount| matches!(mount, Mount::Tree { .. });
+        Self {
+            namespaces: plan.namespaces.clone(),
+            hostname: plan.hostname.clone(),
+            mounts: plan
+                .mounts
+                .iter()
+                .filter(|mount| !is_tree(mount))
+                .cloned()
+                .collect(),
+            early: plan
+                .mounts
+                .iter()
+                .take_while(|mount| !is_tree(mount))
+                .count(),
+            seccomp: plan.seccomp.clone(),
+        }
+    }
+
+    /// As [`Plan::is_bare()`].
+    pub(crate) const fn is_bare(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
+    /// Whether the host's tree is dropped only after the granted trees were copied from it: in a user namespace of its
+    /// own the stage cannot use copies of the launcher's (mount_namespaces(7)).
+    pub(crate) fn copies_trees(&self) -> bool {
+        self.namespaces.contains(&Namespace::User)
+    }
+
+    /// Where the host's files come from.
+    pub(crate) fn views(&self) -> impl Iterator<Item = &str> {
+        self.mounts.iter().filter_map(|mount| match mount {
+            Mount::View { path, .. } => Some(path.as_str()),
+            _ => None,
+        })
+    }
+}
+
 impl Plan {
     /// Whether it is the plan of a process that gives up what it can and stays in the supervisor's namespaces.
     #[must_use]

@@ -8,6 +8,7 @@ mod ownership;
 mod park;
 mod pool;
 mod private;
+mod remover;
 mod running;
 mod sandbox;
 mod trial;
@@ -24,12 +25,9 @@ use proto::{Confinement, Layer};
 use crate::cgroup::{Backend, CgroupError};
 use crate::host::{Landlock, Privilege};
 use crate::identity::{IdentityError, Mapper};
-use crate::measure::Inside;
 use crate::measure::judge::{Evidence, judge};
 use crate::measure::status::Status;
-use crate::message::{
-    Bare, FromStage, Inner, MessageError, NAMESPACES, Step, ToStage, receive, send,
-};
+use crate::message::{Bare, FromStage, Inner, MessageError, Step, ToStage, receive, send};
 use crate::plan::{Identity, Namespace, Plan};
 use crate::uids::{LOCKS, UidError, Uids};
 
@@ -38,11 +36,12 @@ use able::{INSTALL, startable};
 use marked::Marks;
 pub use means::Means;
 use ownership::Owned;
-use park::{Kind, Maps, Parker};
+use park::{Kind, Maps, Namespaces, Parker};
 use pool::Pool;
 pub use pool::PoolSizes;
 pub use private::BareOptions;
 use private::Private;
+use remover::{Inbox, Remover};
 pub use running::{Ended, Killer, Running};
 use sandbox::Sandbox;
 
@@ -178,7 +177,7 @@ pub struct Launcher {
     pool: Pool,
     uids: Uids,
     mapper: Mapper,
-    namespaces: Vec<(Layer, (u64, u64))>,
+    remover: Remover,
     landlock: Landlock,
     /// Whether sandboxes can have uids of their own without any namespace.
     changes_ids: bool,
@@ -203,14 +202,7 @@ impl Launcher {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(io::Error::from)
             .map_err(kernel("become a subreaper"))?;
-        let namespaces = NAMESPACES
-            .iter()
-            .map(|(name, layer)| {
-                let stat = rustix::fs::stat(format!("/proc/self/ns/{name}"))?;
-                Ok((*layer, (stat.st_dev, stat.st_ino)))
-            })
-            .collect::<io::Result<_>>()
-            .map_err(kernel("read /proc/self/ns"))?;
+        let own = Namespaces::of_this_process().map_err(kernel("read /proc/self/ns"))?;
         let marks = Marks::of(&options.name);
         if let Some(bare) = &options.bare {
             marks
@@ -223,7 +215,7 @@ impl Launcher {
         let gives_users = Privilege::UserNamespace.gives_users();
         let maps = gives_users.then(Maps::of_this_process).transpose();
         let maps = maps.map_err(kernel("read /proc/self/uid_map"))?;
-        let parker = Parker::new(options.stage.clone(), backend, maps);
+        let parker = Parker::new(options.stage.clone(), backend, maps, own);
         let pool =
             Pool::new(parker, options.pool.clone()).map_err(kernel("start the warm pool"))?;
         let uids = Uids::new(options.uid_range, LOCKS.into());
@@ -234,7 +226,7 @@ impl Launcher {
             mapper: Mapper::new(options.stage.clone()),
             landlock: crate::stage::landlock_available(),
             changes_ids: Privilege::Bare.gives_users(),
-            namespaces,
+            remover: Remover::new().map_err(kernel("start a thread"))?,
             gives_users,
             marks,
             next: AtomicU64::new(0),
@@ -311,8 +303,17 @@ impl Launcher {
             one_user,
             bare: private.as_ref().map(|(_, bare)| bare.clone()),
         };
-        let (inside, namespaces) = self.inner(&sandbox, &plan, given, stdio, &trees)?;
+        let told = self.tell(&sandbox, &plan, given, stdio, &trees);
         drop(trees);
+        // While the stage is at work.
+        let limits = sandbox.measure_limits();
+        let namespaces = self.pool.parker().shown(&mut sandbox)?;
+        // Only now: a stage that failed before it could be told has said why.
+        told?;
+        let inside = match receive(sandbox.wire())? {
+            (FromStage::Report(inside), _) => inside,
+            (other, _) => return Err(unexpected(other)),
+        };
         let why = bare.zip(private.as_ref());
         let why = why.map(|(options, (_, bare))| (options.why.as_str(), bare.mark));
         if let Some((directory, Bare { mark, .. })) = private {
@@ -329,12 +330,13 @@ impl Launcher {
             owners: &owners,
             inside: &inside,
             outside: outside(sandbox.pid()),
-            namespaces: &self.compare(&namespaces),
-            limits: &sandbox.measure_limits(),
+            namespaces: &namespaces,
+            limits: &limits,
             landlock_abi: self.landlock.abi(),
             waive: &self.options.waive,
         });
         Ok(Prepared {
+            inbox: self.remover.inbox(),
             sandbox,
             confinement,
             plan,
@@ -363,26 +365,21 @@ impl Launcher {
         Ok((directory, bare))
     }
 
-    fn inner(
+    /// Gives the stage its plan with all descriptors.
+    fn tell(
         &self,
         sandbox: &Sandbox,
         plan: &Plan,
         given: Given,
         stdio: StageStdio,
         trees: &[OwnedFd],
-    ) -> Result<(Box<Inside>, Vec<OwnedFd>), LaunchError> {
-        let own = |of: Layer| {
-            let found = self.namespaces.iter().find(|(layer, _)| *layer == of);
-            found.map_or(0, |(_, (_, inode))| *inode)
-        };
+    ) -> Result<(), LaunchError> {
         let message = ToStage::Inner(Box::new(Inner {
             plan: plan.clone(),
             identity: given.identity,
             trees: trees.len(),
             sources: given.sources,
             one_user: given.one_user,
-            mount_namespace: own(Layer::Mount),
-            uts_namespace: own(Layer::Uts),
             landlock_abi: self.landlock.abi(),
             bare: given.bare,
         }));
@@ -397,29 +394,12 @@ impl Launcher {
             let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(AsFd::as_fd).collect();
             send(sandbox.wire(), &ToStage::Trees {}, &descriptors)?;
         }
-        match receive(sandbox.wire())? {
-            (FromStage::Report(inside), namespaces) => Ok((inside, namespaces)),
-            (other, _) => Err(unexpected(other)),
-        }
+        Ok(())
     }
 
-    /// Whether each namespace that the stage showed is another one than this process's.
-    fn compare(&self, shown: &[OwnedFd]) -> Vec<(Layer, Result<(), String>)> {
-        let same = |(layer, own): &(Layer, (u64, u64)), shown: &OwnedFd| {
-            let result = match rustix::fs::fstat(shown) {
-                Ok(stat) if (stat.st_dev, stat.st_ino) == *own => {
-                    Err("it is in the supervisor's namespace".to_owned())
-                }
-                Ok(_) => Ok(()),
-                Err(errno) => Err(format!("its namespace cannot be read: {errno}")),
-            };
-            (*layer, result)
-        };
-        self.namespaces
-            .iter()
-            .zip(shown)
-            .map(|(own, shown)| same(own, shown))
-            .collect()
+    /// Waits until nothing is left of the sandboxes whose end was seen: their groups, namespaces and uids.
+    pub fn settle(&self) {
+        self.remover.settle();
     }
 }
 
@@ -440,6 +420,7 @@ fn outside(pid: u32) -> Result<Status, String> {
 #[derive(Debug)]
 pub struct Prepared {
     sandbox: Sandbox,
+    inbox: Inbox,
     confinement: Confinement,
     plan: Plan,
 }
@@ -469,6 +450,6 @@ impl Prepared {
     /// The stage is gone; so is the sandbox.
     pub fn start(self) -> Result<Running, LaunchError> {
         send(self.sandbox.wire(), &ToStage::Start {}, &[])?;
-        Running::new(self.sandbox).map_err(LaunchError::Spawn)
+        Running::new(self.sandbox, self.inbox).map_err(LaunchError::Spawn)
     }
 }

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ipc::Wire;
+use proto::Layer;
 
-use super::sandbox::{Sandbox, remove};
+use super::sandbox::{Sandbox, Seen, remove};
 use super::{LaunchError, unexpected};
 use crate::cgroup::{Backend, Group};
-use crate::message::{FromStage, ToStage, receive, send};
-use crate::plan::{Limits, Namespace, Plan};
+use crate::message::{FromStage, Ground, NAMESPACES, ToStage, receive, send};
+use crate::plan::{Base, Limits, Plan};
 
 /// How long the stage may take from its start to its report.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) profile: String,
-    namespaces: Vec<Namespace>,
+    base: Base,
     limits: Limits,
 }
 
@@ -37,7 +38,7 @@ impl Kind {
         };
         Self {
             profile: plan.profile.clone(),
-            namespaces: plan.namespaces.clone(),
+            base: Base::of(plan),
             limits,
         }
     }
@@ -83,6 +84,61 @@ fn each_as_itself(map: &str) -> String {
     map.lines().filter_map(line).collect()
 }
 
+/// The namespaces of this process, by device and inode.
+#[derive(Debug)]
+pub(super) struct Namespaces(Vec<(Layer, (u64, u64))>);
+
+impl Namespaces {
+    /// # Errors
+    /// They cannot be seen.
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        let of = |(name, layer): &(&str, Layer)| {
+            let stat = rustix::fs::stat(format!("/proc/self/ns/{name}"))?;
+            Ok((*layer, (stat.st_dev, stat.st_ino)))
+        };
+        NAMESPACES
+            .iter()
+            .map(of)
+            .collect::<io::Result<_>>()
+            .map(Self)
+    }
+
+    fn inode(&self, of: Layer) -> u64 {
+        let found = self.0.iter().find(|(layer, _)| *layer == of);
+        found.map_or(0, |(_, (_, inode))| *inode)
+    }
+
+    /// Whether each one that a stage showed is another one.
+    fn compare(&self, shown: &[OwnedFd]) -> Seen {
+        let same = |((layer, own), shown): (&(Layer, (u64, u64)), &OwnedFd)| {
+            let result = match rustix::fs::fstat(shown) {
+                Ok(stat) if (stat.st_dev, stat.st_ino) == *own => {
+                    Err("it is in the supervisor's namespace".to_owned())
+                }
+                Ok(_) => Ok(()),
+                Err(errno) => Err(format!("its namespace cannot be read: {errno}")),
+            };
+            (*layer, result)
+        };
+        self.0.iter().zip(shown).map(same).collect()
+    }
+}
+
+/// What the host's paths were that a root is made of, by device and inode: a waiting stage has the files that were there,
+/// and is no use when others are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Views(Vec<Option<(u64, u64)>>);
+
+impl Views {
+    pub(super) fn now(kind: &Kind) -> Self {
+        let at = |path| {
+            let stat = rustix::fs::stat(path).ok()?;
+            Some((stat.st_dev, stat.st_ino))
+        };
+        Self(kind.base.views().map(at).collect())
+    }
+}
+
 /// Starts stages.
 #[derive(Debug)]
 pub(super) struct Parker {
@@ -90,20 +146,27 @@ pub(super) struct Parker {
     backend: Backend,
     /// For the user namespace of a stage, where this process may write them.
     maps: Option<Maps>,
+    own: Namespaces,
     next: AtomicU64,
 }
 
 impl Parker {
-    pub(super) const fn new(stage: PathBuf, backend: Backend, maps: Option<Maps>) -> Self {
+    pub(super) const fn new(
+        stage: PathBuf,
+        backend: Backend,
+        maps: Option<Maps>,
+        own: Namespaces,
+    ) -> Self {
         Self {
             stage,
             backend,
             maps,
+            own,
             next: AtomicU64::new(0),
         }
     }
 
-    /// Starts a stage and waits until its inner half runs.
+    /// Starts a stage and has it do what no call has a part in; [`Self::shown()`] waits until that is done.
     ///
     /// # Errors
     /// As [`LaunchError`]; nothing of it is left.
@@ -114,10 +177,12 @@ impl Parker {
         near.stream()
             .set_read_timeout(Some(PATIENCE))
             .map_err(LaunchError::Spawn)?;
+        // Before the stage opens them: whatever changes in between is found to have changed.
+        let views = Views::now(kind);
         let mut outer = self.spawn(far)?;
         let maps = self.maps.as_ref().map(|maps| (maps, outer.id()));
         let sandbox = match outer_half(&near, kind, &group, maps) {
-            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group)),
+            Ok((pid, handle)) => Ok(Sandbox::new(near, pid, handle, group, views)),
             Err(error) => {
                 // Whatever half is alive ends when its socket closes.
                 drop(near);
@@ -129,7 +194,27 @@ impl Parker {
         let ended = outer.wait().map_err(LaunchError::Spawn);
         let sandbox = sandbox?;
         ended?;
+        let ground = Ground {
+            base: kind.base.clone(),
+            mount_namespace: self.own.inode(Layer::Mount),
+            uts_namespace: self.own.inode(Layer::Uts),
+        };
+        send(sandbox.wire(), &ToStage::Base(Box::new(ground)), &[])?;
         Ok(sandbox)
+    }
+
+    /// What the namespaces of a sandbox are; waits until the stage has shown them.
+    ///
+    /// # Errors
+    /// As [`LaunchError`]: a step of the stage failed, for example.
+    pub(super) fn shown(&self, sandbox: &mut Sandbox) -> Result<Seen, LaunchError> {
+        if let Some(shown) = sandbox.namespaces.take() {
+            return Ok(shown);
+        }
+        match receive(sandbox.wire())? {
+            (FromStage::Waiting {}, shown) => Ok(self.own.compare(&shown)),
+            (other, _) => Err(unexpected(other)),
+        }
     }
 
     fn spawn(&self, far: Wire) -> Result<Child, LaunchError> {
@@ -153,11 +238,11 @@ fn outer_half(
     group: &Group,
     maps: Option<(&Maps, u32)>,
 ) -> Result<(u32, OwnedFd), LaunchError> {
-    let maps = maps.filter(|_| kind.namespaces.contains(&Namespace::User));
+    let maps = maps.filter(|_| kind.base.copies_trees());
     let (joins, files): (Vec<_>, Vec<_>) = group.join_files()?.into_iter().unzip();
     let descriptors: Vec<_> = files.iter().map(AsFd::as_fd).collect();
     let message = ToStage::Outer {
-        namespaces: kind.namespaces.clone(),
+        namespaces: kind.base.namespaces.clone(),
         mapped: maps.is_some(),
         files: kind.limits.files,
         pids: kind.limits.pids,

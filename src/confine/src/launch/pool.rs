@@ -1,8 +1,8 @@
 //! The warm pool: stages that wait for their plan, made ahead by a thread of its own, for kinds of plans that were asked
 //! for before. Each is used once. A kind that nothing asks for any more gives way to a newer one.
 //!
-//! A parked stage has done only what no call has a part in. Everything else, from the mounts to the measurement, is done
-//! for the call as in a cold launch, by the same code.
+//! A parked stage has done what no call has a part in, up to the granted trees. Everything else, from these to the
+//! measurement, is done for the call as in a cold launch, by the same code.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::LaunchError;
-use super::park::{Kind, Parker};
+use super::park::{Kind, Parker, Views};
 use super::sandbox::Sandbox;
 
 /// How many kinds of plans stages are kept for.
@@ -118,6 +118,10 @@ impl Pool {
         state.shelves.iter().map(|shelf| shelf.waiting.len()).sum()
     }
 
+    pub(super) fn parker(&self) -> &Parker {
+        &self.shared.parker
+    }
+
     /// A stage of this kind that waited, or a new one.
     ///
     /// # Errors
@@ -151,6 +155,7 @@ impl Shared {
             return None;
         }
         let mut outdated = Vec::new();
+        let views = Views::now(kind);
         let mut state = lock(&self.state);
         if state.mounts_changed() {
             state.changes += 1;
@@ -169,12 +174,15 @@ impl Shared {
             },
             |place| state.shelves.remove(place),
         );
-        // One that was killed while it waited is no use; it is removed like any other.
+        // One that was killed while it waited, or has other files than the host has now, is no use; it is removed like any
+        // other.
         let mut taken = None;
         while taken.is_none() {
             match shelf.waiting.pop() {
-                Some(sandbox) if sandbox.lives() => taken = Some(sandbox),
-                Some(dead) => outdated.push(dead),
+                Some(sandbox) if sandbox.lives() && sandbox.views == views => {
+                    taken = Some(sandbox);
+                }
+                Some(useless) => outdated.push(useless),
                 None => break,
             }
         }
@@ -201,7 +209,10 @@ impl Shared {
             };
             let begun = state.changes;
             drop(state);
-            let parked = self.parker.park(&kind);
+            let parked = self.parker.park(&kind).and_then(|mut sandbox| {
+                sandbox.namespaces = Some(self.parker.shown(&mut sandbox)?);
+                Ok(sandbox)
+            });
             state = lock(&self.state);
             let current = state.changes == begun;
             match (parked, state.shelf(&kind)) {

@@ -9,6 +9,7 @@ use proto::audit::{ExitCause, ExitStatus, Usage};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::time::ClockId;
 
+use super::remover::Inbox;
 use super::sandbox::Sandbox;
 use crate::message::{FromStage, ToStage, receive, send};
 
@@ -21,6 +22,7 @@ pub struct Running {
     sandbox: Sandbox,
     started: Duration,
     killer: Killer,
+    inbox: Inbox,
 }
 
 /// Stops a running sandbox from any thread.
@@ -60,7 +62,7 @@ pub struct Ended {
 }
 
 impl Running {
-    pub(super) fn new(mut sandbox: Sandbox) -> io::Result<Self> {
+    pub(super) fn new(mut sandbox: Sandbox, inbox: Inbox) -> io::Result<Self> {
         sandbox.may_run(true);
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let killer = Killer {
@@ -71,6 +73,7 @@ impl Running {
             sandbox,
             started: boot_time(),
             killer,
+            inbox,
         })
     }
 
@@ -159,7 +162,11 @@ impl Running {
             cpu_ms: ended.map(|(_, cpu_ms, _)| cpu_ms),
             max_rss: ended.map(|(.., max_rss)| max_rss),
         };
-        drop(self.sandbox);
+        match exit {
+            // The stage said so when it was alone: what is left is for the kernel to take apart.
+            Some(_) if !self.sandbox.is_bare() => self.inbox.leave(self.sandbox),
+            _ => drop(self.sandbox),
+        }
         Ended {
             exit,
             cause,

@@ -9,9 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::marked::end_marked;
+use super::park::Views;
 use super::private::Private;
 use crate::cgroup::{CgroupError, Group};
 use crate::uids::Uid;
+
+/// Which layers hold, as seen from outside, or why not.
+pub(super) type Seen = Vec<(Layer, Result<(), String>)>;
 
 #[derive(Debug)]
 pub(crate) struct Sandbox {
@@ -22,6 +26,10 @@ pub(crate) struct Sandbox {
     /// Held so that nobody else gets it while anything of this sandbox lives.
     uid: Option<Uid>,
     bare: Option<Bare>,
+    /// What its namespaces are, once the stage has shown them.
+    pub(super) namespaces: Option<Seen>,
+    /// What the host's files were from which its root is made.
+    pub(super) views: Views,
 }
 
 /// What is left of a sandbox without a pid namespace and a mount namespace when its stage has ended.
@@ -34,7 +42,13 @@ struct Bare {
 }
 
 impl Sandbox {
-    pub(crate) const fn new(wire: Wire, pid: u32, handle: OwnedFd, group: Group) -> Self {
+    pub(super) const fn new(
+        wire: Wire,
+        pid: u32,
+        handle: OwnedFd,
+        group: Group,
+        views: Views,
+    ) -> Self {
         Self {
             wire,
             pid,
@@ -42,6 +56,8 @@ impl Sandbox {
             group,
             uid: None,
             bare: None,
+            namespaces: None,
+            views,
         }
     }
 
@@ -52,6 +68,11 @@ impl Sandbox {
             may_run: false,
             _directory: directory,
         });
+    }
+
+    /// Whether it has neither a pid namespace nor a root of its own.
+    pub(super) const fn is_bare(&self) -> bool {
+        self.bare.is_some()
     }
 
     /// Says that a program was let go, or that the stage has reaped all that came of it.
@@ -84,7 +105,7 @@ impl Sandbox {
         self.pid
     }
 
-    pub(crate) fn measure_limits(&self) -> Vec<(Layer, Result<(), String>)> {
+    pub(crate) fn measure_limits(&self) -> Seen {
         self.group.measure(self.pid)
     }
 

@@ -7,7 +7,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use proto::Layer;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -83,7 +83,7 @@ pub(crate) struct Canaries {
     root: OwnedFd,
     ports: Vec<OwnedFd>,
     abstract_name: SocketAddrUnix,
-    _listener: OwnedFd,
+    listener: OwnedFd,
     callers: Vec<OwnedFd>,
     /// Somebody outside, who can be named where there is no pid namespace.
     outsider: Option<Pid>,
@@ -136,7 +136,7 @@ impl Canaries {
             root,
             ports,
             abstract_name,
-            _listener: listener,
+            listener,
             callers,
             outsider: rustix::process::getppid().filter(|_| bare),
             bare,
@@ -208,13 +208,13 @@ impl Canaries {
         self.judge(scope, "signal", signalled, none, &[Errno::PERM]);
     }
 
-    /// Tries what only the filter refuses, after the filter, and gives up everything that was made for the canaries.
-    pub(crate) fn after_seccomp(mut self) -> Vec<Tried> {
+    /// Tries what only the filter refuses, after the filter, and tells how everything came out.
+    pub(crate) fn after_seccomp(&mut self) -> Vec<Tried> {
         let none = |errno: Option<Errno>| errno.is_none();
         let layer = Layer::Seccomp;
         self.judge(layer, "personality", personality(), none, &[Errno::NOSYS]);
         for (what, act) in BARE {
-            let after = act(&self, "after");
+            let after = act(self, "after");
             self.judge(layer, what, after, none, &[Errno::PERM]);
         }
         for (what, after) in self
@@ -223,7 +223,13 @@ impl Canaries {
         {
             self.judge(layer, what, after, none, &[Errno::PERM]);
         }
-        self.tried
+        std::mem::take(&mut self.tried)
+    }
+
+    /// Every descriptor that it holds.
+    pub(crate) fn held(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sockets = self.ports.iter().chain(&self.callers);
+        sockets.chain([&self.root, &self.listener]).map(AsFd::as_fd)
     }
 
     /// What the program's own filter answers, on a thread that has it as the program will.

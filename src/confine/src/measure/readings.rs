@@ -13,7 +13,6 @@ use super::mark;
 use super::status::Status;
 use super::{Inside, SeenLimit, SeenMount, Tried};
 use crate::plan::Plan;
-use crate::seccomp::Filter;
 
 /// Open files of `/proc/self`.
 pub(crate) struct Readings {
@@ -37,13 +36,13 @@ impl Readings {
         })
     }
 
-    /// Reads everything back. `known` are the descriptors that may be open besides the standard three and the ones
+    /// Reads everything back. `foreign` is what there is to say of foreign architectures, `known` are the descriptors that may be open besides the standard three and the ones
     /// held here.
     pub(crate) fn read(
         mut self,
         tried: Vec<Tried>,
         plan: &Plan,
-        filter: &Filter,
+        foreign: Option<String>,
         known: &[BorrowedFd<'_>],
     ) -> io::Result<Inside> {
         let stat = text(&mut self.stat)?;
@@ -84,7 +83,7 @@ impl Readings {
                 .into_owned(),
             owners,
             tried,
-            foreign: filter.assert_foreign().err(),
+            foreign,
         })
     }
 

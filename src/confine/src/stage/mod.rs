@@ -6,6 +6,7 @@
 
 mod bare;
 mod descendants;
+mod ground;
 mod inner;
 mod landlock;
 mod mounts;
@@ -23,7 +24,7 @@ use rustix::mount::MountFlags;
 
 use crate::message::{FromStage, MessageError, Step, send};
 
-pub(crate) use inner::NO_DOMAIN;
+pub(crate) use ground::NO_DOMAIN;
 pub(crate) use landlock::available as landlock_available;
 pub(crate) use mounts::DEVICES;
 pub(crate) use privileges::SECURE_BITS;

@@ -16,7 +16,7 @@ use rustix::mount::{
 use super::place::{self, Place, copy};
 use super::{At, Part, StageError, Steps};
 use crate::message::Step;
-use crate::plan::{Identity, Mount};
+use crate::plan::{Identity, Mount, SCRATCH};
 
 /// Where the new root is built: a directory that every host has, and whose files the stage has opened before.
 const BASE: &str = "/dev";
@@ -70,63 +70,87 @@ pub(super) fn copy_held(paths: &[String], held: Vec<OwnedFd>) -> Result<Vec<Owne
     paths.iter().zip(held).map(copy).collect()
 }
 
-/// Builds the new root from `mounts`; `trees` are the descriptors of its [`Mount::Tree`] entries, `cwd` is where the
-/// program starts, which is made where nothing that is mounted brings it. Returns the new root's device.
-pub(super) fn build(
-    mounts: &[Mount],
-    trees: Vec<OwnedFd>,
-    identity: Identity,
-    cwd: &str,
+/// The new root while it is put together.
+pub(super) struct NewRoot {
+    place: Place,
+    /// The host's files that are not attached yet.
+    opened: std::vec::IntoIter<OwnedFd>,
     steps: Steps,
-) -> Result<u64, StageError> {
-    let step = Step::Mounts;
-    let mut opened = open_host(mounts)?.into_iter();
-    rustix::mount::mount("tmpfs", BASE, "tmpfs", DATA, c"mode=0755,size=1m")
-        .at(step, "tmpfs for the new root")?;
-    let mut place = Place::new(BASE, steps)?;
-    let mut trees = trees.into_iter();
-    for mount in mounts {
-        match mount {
-            Mount::View { path, directory } => {
-                let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-                place.attach(opened.next(), path, *directory, flags)?;
-            }
-            Mount::Link { path, target } => place.link(path, target)?,
-            Mount::Proc => {
-                let options = match steps.keeps(Part::ProcessesOnly) {
-                    true => "subset=pid",
-                    false => "",
-                };
-                place.mount("/proc", "proc", DATA | MountFlags::RDONLY, options)?;
-            }
-            Mount::Devices => devices(&mut place, &mut opened)?,
-            Mount::Scratch { bytes, inodes } => {
-                let Identity { uid, gid } = identity;
-                let options =
-                    format!("mode=0700,size={bytes},nr_inodes={inodes},uid={uid},gid={gid}");
-                place.mount("/tmp", "tmpfs", DATA, &options)?;
-            }
-            Mount::Tree {
-                path,
-                directory,
-                access,
-                exec,
-            } => {
-                let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
-                flags.set(MountFlags::NOEXEC, !exec);
-                flags.set(MountFlags::RDONLY, !access.writes());
-                place.attach(trees.next(), path, *directory, flags)?;
-            }
-        }
-    }
-    place.working_directory(cwd)?;
-    place.device()
 }
 
-/// Makes the new root itself read-only: what stands in it are mount points, links and nothing else.
-pub(super) fn seal(steps: Steps) -> Result<(), StageError> {
-    let flags = steps.kept(DATA | MountFlags::RDONLY) | MountFlags::BIND;
-    rustix::mount::mount_remount(BASE, flags, c"").at(Step::RootFlags, "/")
+impl NewRoot {
+    /// A new file system with the first `early` of `mounts`, which are all but the granted trees; the others are opened.
+    pub(super) fn begin(mounts: &[Mount], early: usize, steps: Steps) -> Result<Self, StageError> {
+        let opened = open_host(mounts)?.into_iter();
+        rustix::mount::mount("tmpfs", BASE, "tmpfs", DATA, c"mode=0755,size=1m")
+            .at(Step::Mounts, "tmpfs for the new root")?;
+        let place = Place::new(BASE, steps)?;
+        let mut root = Self {
+            place,
+            opened,
+            steps,
+        };
+        root.add(mounts.get(..early).unwrap_or(mounts), Vec::new())?;
+        Ok(root)
+    }
+
+    /// Adds `mounts`; `trees` are the descriptors of the [`Mount::Tree`] among them.
+    pub(super) fn add(&mut self, mounts: &[Mount], trees: Vec<OwnedFd>) -> Result<(), StageError> {
+        let mut trees = trees.into_iter();
+        for mount in mounts {
+            match mount {
+                Mount::View { path, directory } => {
+                    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+                    self.place
+                        .attach(self.opened.next(), path, *directory, flags)?;
+                }
+                Mount::Link { path, target } => self.place.link(path, target)?,
+                Mount::Proc => {
+                    let options = match self.steps.keeps(Part::ProcessesOnly) {
+                        true => "subset=pid",
+                        false => "",
+                    };
+                    let flags = DATA | MountFlags::RDONLY;
+                    self.place.mount("/proc", "proc", flags, options)?;
+                }
+                Mount::Devices => devices(&mut self.place, &mut self.opened)?,
+                Mount::Scratch { bytes, inodes } => {
+                    let options = format!("mode=0700,size={bytes},nr_inodes={inodes}");
+                    self.place.mount(SCRATCH, "tmpfs", DATA, &options)?;
+                }
+                Mount::Tree {
+                    path,
+                    directory,
+                    access,
+                    exec,
+                } => {
+                    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+                    flags.set(MountFlags::NOEXEC, !exec);
+                    flags.set(MountFlags::RDONLY, !access.writes());
+                    self.place.attach(trees.next(), path, *directory, flags)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `cwd`, where the program starts, unless something that is mounted brings it, and gives the scratch directory
+    /// to its user.
+    pub(super) fn finish(&self, cwd: &str, scratch: Option<Identity>) -> Result<(), StageError> {
+        self.place.working_directory(cwd)?;
+        scratch.map_or(Ok(()), |owner| self.place.give(SCRATCH, owner))
+    }
+
+    /// Makes the root itself read-only: what stands in it are mount points, links and nothing else.
+    pub(super) fn seal(&self) -> Result<(), StageError> {
+        let flags = self.steps.kept(DATA | MountFlags::RDONLY) | MountFlags::BIND;
+        rustix::mount::mount_remount(self.place.name(), flags, c"").at(Step::RootFlags, "/")
+    }
+
+    /// The device of the new root, which no other file system has.
+    pub(super) fn device(&self) -> Result<u64, StageError> {
+        self.place.device()
+    }
 }
 
 /// Makes the new root, which is on `device`, the root and lets go of the old one.

@@ -4,12 +4,13 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags};
 
 use super::{At, StageError, Steps};
 use crate::message::Step;
+use crate::plan::Identity;
 
 const STEP: Step = Step::Mounts;
 
@@ -29,6 +30,18 @@ impl Place {
         let root = rustix::fs::open(path, flags, Mode::empty()).at(STEP, "new root")?;
         let own = vec![device(root.as_fd())?];
         Ok(Self { root, own, steps })
+    }
+
+    /// The name by which the root is found.
+    pub(super) fn name(&self) -> String {
+        name(self.root.as_fd())
+    }
+
+    /// Makes `owner` the owner of what is at `path`.
+    pub(super) fn give(&self, path: &str, owner: Identity) -> Result<(), StageError> {
+        let given = self.existing(path).at(STEP, path)?;
+        let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+        rustix::fs::chownat(&given, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).at(STEP, path)
     }
 
     /// The device of the root, which no other file system has.
@@ -196,7 +209,7 @@ fn device(descriptor: BorrowedFd<'_>) -> Result<u64, StageError> {
     Ok(rustix::fs::fstat(descriptor).at(STEP, "new root")?.st_dev)
 }
 
-/// The name by which mount(2), which takes no descriptors, finds one: the host's `/proc` is still in place.
+/// The name by which mount(2), which takes no descriptors, finds one: in the host's `/proc`, or in the sandbox's own.
 fn name(descriptor: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }

@@ -18,14 +18,13 @@ pub(crate) const SECURE_BITS: SecureBits = SecureBits::NO_ROOT
     .union(SecureBits::NO_CAP_AMBIENT_RAISE)
     .union(SecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
 
-/// Gives up everything, and has `at_end` sent when the supervisor ends.
+/// Gives up everything but what [`bounding()`] has taken already, and has `at_end` sent when the supervisor ends.
 pub(super) fn drop_all(
     identity: Identity,
-    (bare, one_user): (bool, bool),
+    one_user: bool,
     at_end: Signal,
     steps: Steps,
 ) -> Result<(), StageError> {
-    steps.take(Step::Bounding, || bounding(bare))?;
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
     // A user namespace without privileges has setgroups denied, and so has a plain user; the groups stay, and `uid` is a gap
     // there.
@@ -61,7 +60,7 @@ pub(super) fn drop_all(
 
 /// A plain user may not empty the bounding set. That is tolerated in a bare sandbox: with no new privileges nothing comes out
 /// of it, and the measurement looks at both.
-fn bounding(bare: bool) -> Result<(), StageError> {
+pub(super) fn bounding(bare: bool) -> Result<(), StageError> {
     let step = Step::Bounding;
     caps::clear(None, CapSet::Ambient).at(step, "ambient set")?;
     let able = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP);
