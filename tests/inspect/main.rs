@@ -11,3 +11,4 @@ mod expected;
 mod paths;
 mod room;
 mod sight;
+mod signals;

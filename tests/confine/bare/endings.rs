@@ -30,6 +30,17 @@ fn nothing_is_left_of_whoever_leaves_session_group_and_parent() {
     }
 }
 
+/// SIGTERM tells the stage of the end of the supervisor; to everybody inside it is what it is elsewhere.
+#[test]
+fn a_program_ends_at_the_signals_that_its_stage_waits_for() {
+    if skipped_without_user_namespaces("a_program_ends_at_the_signals") {
+        return;
+    }
+    let launched =
+        Place::new().launch("sleep 300 & kill -TERM $!; wait $!; test $? = 143 && echo ended");
+    assert_eq!(launched.stdout, "ended\n", "{}", launched.stderr);
+}
+
 #[test]
 fn nobody_outruns_the_end_by_starting_another_and_ending() {
     if skipped_without_user_namespaces("nobody_outruns_the_end_by_starting") {

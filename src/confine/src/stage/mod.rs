@@ -14,6 +14,7 @@ mod outer;
 mod place;
 mod privileges;
 mod run;
+mod spawn;
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

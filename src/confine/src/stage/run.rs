@@ -3,8 +3,7 @@
 //! it ends everything itself first.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use ipc::Wire;
 use nix::errno::Errno;
@@ -18,6 +17,7 @@ use proto::audit::ExitStatus;
 use rustix::event::{PollFd, PollFlags};
 
 use super::descendants::Descendants;
+use super::spawn::spawn;
 use super::{At, StageError};
 use crate::message::{FromStage, MessageError, Step, ToStage, receive, send};
 use crate::plan::Program;
@@ -33,8 +33,7 @@ pub(super) struct Reaper {
 }
 
 impl Reaper {
-    /// Blocks the signals and opens a descriptor for them. The program gets a clean mask: the standard library empties
-    /// it before exec.
+    /// Blocks the signals and opens a descriptor for them. The program is started with none of them blocked.
     pub(super) fn new(descendants: Descendants) -> Result<Self, StageError> {
         let step = Step::Start;
         let mut mask = SigSet::empty();
@@ -104,13 +103,15 @@ pub(super) fn wait_and_start(
         Err(error) => return Err(error).at(step, "standard input"),
     }
     let own_group = matches!(reaper.descendants, Descendants::Children(_));
-    let child = match spawn(program, stdio, own_group, narrower) {
+    let child = match spawn(program, &stdio, own_group, narrower) {
         Ok(child) => child,
         Err(detail) => {
             send(wire, &FromStage::NotStarted { detail }, &[]).at(step, "report")?;
             return Ok(ExitCode::FAILURE);
         }
     };
+    // Whoever reads or writes their other ends waits for the program alone.
+    drop(stdio);
     send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
     let exit = stay(wire, &reaper, child);
     // Also if there is nobody left to tell: without a namespace nothing else would end them.
@@ -125,61 +126,6 @@ pub(super) fn wait_and_start(
     };
     send(wire, &ended, &[]).at(step, "report")?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn spawn(
-    program: &Program,
-    stdio: Vec<OwnedFd>,
-    own_group: bool,
-    narrower: Option<&Filter>,
-) -> Result<Pid, String> {
-    let mut stdio = stdio.into_iter().map(Stdio::from);
-    let [Some(stdin), Some(stdout), Some(stderr)] = [stdio.next(), stdio.next(), stdio.next()]
-    else {
-        return Err("no standard descriptors".to_owned());
-    };
-    let Some((path, words)) = program.argv.split_first() else {
-        return Err("an empty command".to_owned());
-    };
-    let mut command = Command::new(path);
-    if own_group {
-        command.process_group(0);
-    }
-    command
-        .args(words)
-        .env_clear()
-        .envs(&program.env)
-        .current_dir(&program.cwd)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
-    let mut start = || command.spawn().map_err(|error| format!("{path}: {error}"));
-    let child = match narrower {
-        None => start()?,
-        Some(filter) => on_narrower_thread(filter, start)?,
-    };
-    // The handle is dropped, never waited on: the reaper sees every child.
-    Ok(Pid::from_raw(
-        i32::try_from(child.id()).map_err(|error| error.to_string())?,
-    ))
-}
-
-/// Starts a child on a thread that has another filter besides; the child keeps what its thread had.
-fn on_narrower_thread(
-    filter: &Filter,
-    start: impl FnOnce() -> Result<Child, String> + Send,
-) -> Result<Child, String> {
-    std::thread::scope(|scope| {
-        let run = || {
-            filter.install().map_err(|error| error.to_string())?;
-            start()
-        };
-        let thread = std::thread::Builder::new().spawn_scoped(scope, run);
-        let thread = thread.map_err(|error| error.to_string())?;
-        thread
-            .join()
-            .unwrap_or_else(|_| Err("the thread that starts it panicked".to_owned()))
-    })
 }
 
 /// Waits until the program ends, or the launcher says stop or is gone.
