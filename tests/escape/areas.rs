@@ -15,24 +15,41 @@ macro_rules! areas {
             mod $area {
                 use boxmaker_tests::escape::Column;
 
+                const AREA: &str = stringify!($area);
+
                 #[test]
                 fn succeed_without_a_sandbox() {
-                    super::answer_as_the_table_says(stringify!($area), Column::Free);
+                    super::answer_as_the_table_says(AREA, Column::Free, false);
                 }
 
                 #[test]
                 fn are_held_back_in_ours_as_root() {
-                    super::answer_as_the_table_says(stringify!($area), Column::Root);
+                    super::answer_as_the_table_says(AREA, Column::Root, false);
+                }
+
+                #[test]
+                fn are_held_back_in_ours_as_root_in_a_stage_that_waited() {
+                    super::answer_as_the_table_says(AREA, Column::Root, true);
                 }
 
                 #[test]
                 fn are_held_back_in_ours_without_root() {
-                    super::answer_as_the_table_says(stringify!($area), Column::Rootless);
+                    super::answer_as_the_table_says(AREA, Column::Rootless, false);
+                }
+
+                #[test]
+                fn are_held_back_in_ours_without_root_in_a_stage_that_waited() {
+                    super::answer_as_the_table_says(AREA, Column::Rootless, true);
+                }
+
+                #[test]
+                fn answer_as_they_should_in_ours_without_namespaces() {
+                    super::answer_as_the_table_says(AREA, Column::Bare, false);
                 }
 
                 #[test]
                 fn answer_as_they_should_in_bubblewrap() {
-                    super::answer_as_the_table_says(stringify!($area), Column::Bubblewrap);
+                    super::answer_as_the_table_says(AREA, Column::Bubblewrap, false);
                 }
             }
         )+
@@ -56,8 +73,8 @@ fn area(name: &str) -> Vec<Row> {
     rows(text)
 }
 
-fn answer_as_the_table_says(name: &str, column: Column) {
-    let test = format!("escape, {name} in {column:?}");
+fn answer_as_the_table_says(name: &str, column: Column, pooled: bool) {
+    let test = format!("escape, {name} in {column:?}, pooled {pooled}");
     if skipped_without_root(&test) {
         return;
     }
@@ -72,7 +89,14 @@ fn answer_as_the_table_says(name: &str, column: Column) {
         return println!("skipped: {test}: {reason}");
     }
     let rows = area(name);
-    let ran = column.run(&room, &rows, &Stage::default());
+    let ran = column.run(
+        &room,
+        &rows,
+        &Stage {
+            pooled,
+            ..Stage::default()
+        },
+    );
     assert_eq!(ran.failed, None, "a sandbox was not launched");
     let mut wrong = Vec::new();
     for (row, answer) in rows.iter().zip(&ran.answers) {

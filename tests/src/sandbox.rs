@@ -67,7 +67,9 @@ pub fn launcher_with_pool(stage: &Path, name: &str, tools: u8) -> Launcher {
     .unwrap()
 }
 
-fn options(stage: &Path, name: &str) -> LauncherOptions {
+/// What a launcher is made of, over the stage at `stage` and with cgroups of its own.
+#[must_use]
+pub fn options(stage: &Path, name: &str) -> LauncherOptions {
     LauncherOptions {
         stage: stage.to_owned(),
         uid_range: (1_879_048_192, 65_536),

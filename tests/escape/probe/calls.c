@@ -128,6 +128,31 @@ static void act_int80(char **words)
 	done("it returned %ld", result);
 }
 
+/* NUMBER: the same from 32-bit code, into which a 64-bit process may jump. */
+static void act_far(char **words)
+{
+	long result = number(words[0]);
+
+	__asm__ volatile("mov %%rsp, %%r12\n\t"
+			 "pushq $0x23\n\t"
+			 "pushq $1f\n\t"
+			 "lretq\n\t"
+			 ".code32\n"
+			 "1:\tint $0x80\n\t"
+			 "ljmp $0x33, $2f\n\t"
+			 ".code64\n"
+			 "2:\tmov %%r12, %%rsp"
+			 : "+a"(result)
+			 : "b"(-1), "c"(0), "d"(0), "S"(0), "D"(0)
+			 : "memory", "cc", "r8", "r9", "r10", "r11", "r12");
+	result = (int)result;
+	if (result < 0 && result > -4096) {
+		errno = -result;
+		refused("int 0x80");
+	}
+	done("it returned %ld", result);
+}
+
 static void act_io_uring(char **words)
 {
 	struct io_uring_params parameters = { 0 };
@@ -233,6 +258,7 @@ const struct act calls[] = {
 	{ "numbers", 2, act_numbers },
 	{ "x32", 1, act_x32 },
 	{ "int80", 1, act_int80 },
+	{ "far", 1, act_far },
 	{ "io-uring", 0, act_io_uring },
 	{ "bpf", 0, act_bpf },
 	{ "perf", 0, act_perf },

@@ -352,6 +352,62 @@ static void act_swap(char **words)
 	held("never in %ld tries", tries);
 }
 
+/* DIRECTORY NAME: from two directories below, the way up is walked while the lower one moves into the upper one and back;
+ * with every move the same way leads to another place. */
+static void act_climb(char **words)
+{
+	char deep[512], low[520], high[512];
+	long tries = 0;
+	pid_t child;
+	int below;
+
+	snprintf(deep, sizeof deep, "%s/deep", words[0]);
+	snprintf(low, sizeof low, "%s/low", deep);
+	snprintf(high, sizeof high, "%s/high", words[0]);
+	need(mkdir(deep, 0755), deep);
+	need(mkdir(low, 0755), low);
+	below = need(open(low, O_PATH | O_DIRECTORY), low);
+	child = need(fork(), "fork");
+	if (!child)
+		for (;;) {
+			rename(low, high);
+			rename(high, low);
+		}
+	for (; tries < 20000; tries++) {
+		char name[768];
+		int file;
+
+		snprintf(name, sizeof name, "../../%s", words[1]);
+		file = openat(below, name, O_RDONLY);
+		if (file >= 0) {
+			kill(child, SIGKILL);
+			ended(child);
+			read_open(file);
+		}
+	}
+	kill(child, SIGKILL);
+	ended(child);
+	held("never in %ld tries", tries);
+}
+
+/* DIRECTORY NAME: what is above a directory that was opened before somebody outside moved it out of the tree. Whoever
+ * does that is asked by a file, and answers by removing it. */
+static void act_leave(char **words)
+{
+	char place[512], asked[512], name[768];
+	int below;
+
+	snprintf(place, sizeof place, "%s/leaving", words[0]);
+	snprintf(asked, sizeof asked, "%s/leave", words[0]);
+	snprintf(name, sizeof name, "../%s", words[1]);
+	need(mkdir(place, 0755), place);
+	below = need(open(place, O_PATH | O_DIRECTORY), place);
+	need(open(asked, O_WRONLY | O_CREAT, 0644), asked);
+	while (!access(asked, F_OK))
+		usleep(1000);
+	read_open(attempt(openat(below, name, O_RDONLY), name));
+}
+
 /* FIRST: whether any descriptor from this number on is open. */
 static void act_descriptors(char **words)
 {
@@ -417,6 +473,8 @@ const struct act files[] = {
 	{ "map", 1, act_map },
 	{ "overwrite", 1, act_overwrite },
 	{ "swap", 3, act_swap },
+	{ "climb", 2, act_climb },
+	{ "leave", 2, act_leave },
 	{ "descriptors", 1, act_descriptors },
 	{ "lease", 1, act_lease },
 	{ "notify", 1, act_notify },

@@ -21,6 +21,17 @@ static void act_socket(char **words)
 	done("made");
 }
 
+/* Whether there is a socket of any family and type, or the call is answered otherwise than by EPERM. */
+static void act_families(char **words)
+{
+	(void)words;
+	for (long family = 0; family < 64; family++)
+		for (long type = 0; type <= 10; type++)
+			if (syscall(SYS_socket, family, type, 0) != -1 || errno != EPERM)
+				done("%ld %ld", family, type);
+	held("every one is refused");
+}
+
 static void act_pair(char **words)
 {
 	int ends[2];
@@ -185,6 +196,7 @@ static void act_send_beside(char **words)
 
 const struct act network[] = {
 	{ "socket", 3, act_socket },
+	{ "families", 0, act_families },
 	{ "pair", 3, act_pair },
 	{ "connect", 1, act_connect },
 	{ "connect6", 1, act_connect6 },

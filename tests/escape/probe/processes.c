@@ -145,6 +145,20 @@ static void act_signal(char **words)
 	done("signalled");
 }
 
+/* PID: by the kernel, for what happens on a descriptor that the process was made the owner of. `probe linger` keeps the
+ * signal from being delivered, so that it can be seen that it came. */
+static void act_tell(char **words)
+{
+	int pipes[2];
+
+	need(pipe(pipes), "pipe");
+	attempt(fcntl(pipes[0], F_SETOWN, (pid_t)number(words[0])), "F_SETOWN");
+	attempt(fcntl(pipes[0], F_SETSIG, SIGUSR2), "F_SETSIG");
+	attempt(fcntl(pipes[0], F_SETFL, O_ASYNC | O_NONBLOCK), "O_ASYNC");
+	need(write(pipes[1], "x", 1), "write");
+	done("told");
+}
+
 /* PID SIGNAL, or `child SIGNAL` for a process that the act starts: is it still there, and does it run? */
 static void act_end(char **words)
 {
@@ -212,9 +226,9 @@ static void act_slow(char **words)
 		/* The kernel takes the lower half alone for the process. */
 		result = syscall(SYS_prlimit64, 0x100000000 | pid, RLIMIT_NOFILE, NULL, &limit);
 	} else if (!strcmp(what, "nice")) {
-		result = setpriority(PRIO_PROCESS, pid, 1);
+		result = setpriority(PRIO_PROCESS, pid, 19);
 	} else if (!strcmp(what, "nice-group")) {
-		result = setpriority(PRIO_PGRP, pid, 1);
+		result = setpriority(PRIO_PGRP, pid, 19);
 	} else if (!strcmp(what, "nice-user")) {
 		result = setpriority(PRIO_USER, 0, 19);
 	} else if (!strcmp(what, "io")) {
@@ -329,6 +343,7 @@ const struct act processes[] = {
 	{ "compare", 1, act_compare },
 	{ "robust-list", 1, act_robust_list },
 	{ "signal", 2, act_signal },
+	{ "tell", 1, act_tell },
 	{ "end", 2, act_end },
 	{ "slow", 2, act_slow },
 	{ "realtime", 0, act_realtime },

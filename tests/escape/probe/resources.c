@@ -53,6 +53,44 @@ static void act_processes(char **words)
 	done("%ld processes", count);
 }
 
+/* DEPTH: every process starts another, and so do all of these, until there are two to this power. The first that cannot
+ * is told of by a pipe, on which all of them wait for the end. */
+static void act_bomb(char **words)
+{
+	int ends[2], failed[2];
+	unsigned char error = 0;
+
+	setpgid(0, 0);
+	need(pipe(ends), "pipe");
+	need(pipe(failed), "pipe");
+	for (long depth = number(words[0]); depth > 0; depth--) {
+		pid_t child = fork();
+
+		if (child < 0) {
+			error = errno;
+			if (write(failed[1], &error, 1) < 0)
+				_exit(1);
+			break;
+		}
+	}
+	if (getpid() != getpgrp()) {
+		close(ends[1]);
+		close(failed[1]);
+		_exit(read(ends[0], &error, 1));
+	}
+	/* All others have said what went wrong once the pipe has no end but this one; they wait. */
+	close(failed[1]);
+	if (read(failed[0], &error, 1) < 0)
+		unable("read");
+	signal(SIGTERM, SIG_IGN);
+	kill(0, SIGTERM);
+	while (wait(NULL) > 0)
+		continue;
+	errno = error;
+	attempt(error ? -1 : 0, "fork");
+	done("2 to the power of %s", words[0]);
+}
+
 static void *stay(void *nothing)
 {
 	for (;;)
@@ -188,6 +226,7 @@ static void act_stay(char **words)
 const struct act resources[] = {
 	{ "memory", 1, act_memory },
 	{ "processes", 1, act_processes },
+	{ "bomb", 1, act_bomb },
 	{ "threads", 1, act_threads },
 	{ "open-many", 1, act_descriptors_open },
 	{ "fill", 2, act_fill },

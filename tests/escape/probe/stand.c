@@ -115,6 +115,7 @@ void stand(char **words)
 /* NONCE FILE UID: keeps the nonce in memory, in its words and its environment, and the file open as descriptor 40. */
 void linger(char **words)
 {
+	sigset_t kept_back;
 	int file;
 
 	if (!words[0] || !words[1] || !words[2])
@@ -131,6 +132,9 @@ void linger(char **words)
 	/* Changing the uid made it a stranger to its own user. */
 	check(prctl(PR_SET_DUMPABLE, 1), "dumpable");
 	check(prctl(PR_SET_PDEATHSIG, SIGKILL), "parent death");
+	sigemptyset(&kept_back);
+	sigaddset(&kept_back, SIGUSR2);
+	check(sigprocmask(SIG_BLOCK, &kept_back, NULL), "SIGUSR2");
 	printf("%d\n", getpid());
 	fflush(stdout);
 	for (;;)

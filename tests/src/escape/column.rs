@@ -1,5 +1,5 @@
-//! The four columns: the same acts without a sandbox, in ours as root, in ours as a plain user, and in bubblewrap. All of
-//! them start on the same stand, so that each has the same to lose.
+//! The columns: the same acts without a sandbox, in ours as root, in ours as a plain user, in ours as one who can make no
+//! namespaces, and in bubblewrap. All of them start on the same stand, so that each has the same to lose.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,8 @@ pub enum Column {
     Rootless,
     /// In bubblewrap's, started by the plain user.
     Bubblewrap,
+    /// In ours, started by the plain user where no namespaces can be made.
+    Bare,
 }
 
 /// How ours is made.
@@ -32,6 +34,8 @@ pub struct Stage {
     pub without: Vec<String>,
     /// A filter that the probe puts on itself.
     pub filter: Option<Vec<u8>>,
+    /// Whether it waited in the warm pool before.
+    pub pooled: bool,
 }
 
 /// What one act came to.
@@ -83,8 +87,11 @@ pub struct Ran {
 }
 
 impl Column {
-    /// Every column.
-    pub const ALL: [Self; 4] = [Self::Free, Self::Root, Self::Rootless, Self::Bubblewrap];
+    /// Whether the sandbox is ours.
+    #[must_use]
+    pub const fn ours(self) -> bool {
+        matches!(self, Self::Root | Self::Rootless | Self::Bare)
+    }
 
     /// Tries every row in `room`.
     ///
@@ -93,7 +100,8 @@ impl Column {
     #[must_use]
     pub fn run(self, room: &Room, rows: &[Row], stage: &Stage) -> Ran {
         let mut batches: BTreeMap<(bool, usize), Vec<usize>> = BTreeMap::new();
-        for (index, row) in rows.iter().enumerate() {
+        let asked = |(_, row): &(usize, &Row)| !row.expected(self).is_no_question();
+        for (index, row) in rows.iter().enumerate().filter(asked) {
             let user = self == Self::Free && row.user;
             let batch = if row.alone { index + 1 } else { 0 };
             batches.entry((user, batch)).or_default().push(index);
@@ -101,7 +109,6 @@ impl Column {
         let mut answers = vec![Answer::missing("it was not tried"); rows.len()];
         let (mut confinement, mut failed) = (None, None);
         for ((user, _), batch) in batches {
-            let sandbox = self != Self::Free;
             let mut start = Start {
                 column: self,
                 room,
@@ -109,7 +116,7 @@ impl Column {
                 user,
                 input: batch
                     .iter()
-                    .map(|&index| format!("{index} {}\n", room.act(&rows[index].act, sandbox)))
+                    .map(|&index| format!("{index} {}\n", room.act(&rows[index].act, self)))
                     .collect(),
                 watch_processor: false,
             };
@@ -121,7 +128,7 @@ impl Column {
             }
             let ended = start.to_its_end();
             let told = parse(&ended.said);
-            if matches!(self, Self::Root | Self::Rootless) && ended.confinement.is_none() {
+            if self.ours() && ended.confinement.is_none() {
                 failed = Some(ended.said.clone());
             }
             confinement = ended.confinement.or(confinement);
@@ -155,6 +162,9 @@ fn seen_from_outside(start: &mut Start<'_>, outside: Outside, index: usize) -> A
     match parse(&ended.said).remove(&index) {
         None => Answer::missing(&format!("all that was said: {}", ended.said)),
         Some(answer) if answer.word() != "ok" => answer,
+        Some(_) if outside == Outside::Told => {
+            Answer::seen(start.room.victim_was_told(), "by the kernel")
+        }
         Some(_) if outside == Outside::Left => Answer::seen(left(start), "after its end"),
         Some(answer) => match (&ended.confinement, ended.throttled) {
             (None, _) => answer,

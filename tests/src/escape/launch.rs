@@ -20,12 +20,43 @@ pub struct Launch {
     pub profile: String,
     /// The granted trees.
     pub trees: Vec<(PathBuf, Access)>,
-    /// Its acts.
+    /// Its acts. `@staged` and `@parked` in them are the host's numbers of a sandbox that waits for its start, and of a
+    /// stage that waits for its plan, both of whoever launches.
     pub input: String,
+    /// Whether the stage has waited for its plan before it gets it.
+    pub pooled: bool,
+    /// Where sandboxes without namespaces have their directories.
+    pub sandboxes: PathBuf,
     /// How long it may take.
     pub wall_ms: u64,
     /// Whether to look at its processor time.
     pub watch_processor: bool,
+}
+
+impl Launch {
+    /// Whether its acts name what waits.
+    #[must_use]
+    pub fn names_who_waits(&self) -> bool {
+        self.input.contains("@staged") || self.input.contains("@parked")
+    }
+}
+
+/// The processes that wait.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Process 1 of a sandbox that is built and measured, and whose start is not decided.
+    pub staged: u32,
+    /// A stage of the warm pool.
+    pub parked: u32,
+}
+
+impl Waiting {
+    /// Puts their numbers into acts.
+    #[must_use]
+    pub fn named(&self, acts: &str) -> String {
+        acts.replace("@staged", &self.staged.to_string())
+            .replace("@parked", &self.parked.to_string())
+    }
 }
 
 /// What became of it.

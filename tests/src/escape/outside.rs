@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::USER;
 
 /// How often a thread looks whether it is to end.
@@ -37,7 +39,8 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// With sockets in `notes`, and somebody who calls a socket in `out` as soon as there is one.
+    /// With sockets in `notes`, and in `out` somebody who calls a socket as soon as there is one, and moves a directory away
+    /// as soon as that is asked for.
     pub(super) fn new(probe: &Path, nonce: &str, notes: &Path, out: &Path) -> Self {
         let abstract_name =
             |name: &str| SocketAddr::from_abstract_name(format!("escape-{name}-{nonce}")).unwrap();
@@ -62,7 +65,8 @@ impl Outside {
             abstract_name("caller"),
             SocketAddr::from_pathname(out.join("listener")).unwrap(),
         ];
-        let calling = std::thread::spawn(move || call(&names, &stopped));
+        let out = out.to_owned();
+        let calling = std::thread::spawn(move || call(&names, &out, &stopped));
         let mut victim = Command::new(probe)
             .args(["linger", nonce])
             .arg(notes.with_file_name("secret"))
@@ -100,6 +104,14 @@ impl Outside {
     /// The process that is there to be reached.
     pub(super) fn victim(&self) -> u32 {
         self.victim.id()
+    }
+
+    /// Whether it has a signal that it keeps back (`ShdPnd` of proc_pid_status(5)).
+    pub(super) fn victim_was_told(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.victim())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        let pending = u64::from_str_radix(line.unwrap().trim(), 16).unwrap();
+        pending & 1 << (Signal::USR2.as_raw() - 1) != 0
     }
 
     /// The names by which the rows call what is here.
@@ -147,9 +159,13 @@ fn answer(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
-/// Calls, until somebody listens and again after that.
-fn call(names: &[SocketAddr], stop: &AtomicBool) {
+/// Calls, until somebody listens and again after that; and moves `leaving` out of a tree once there is a file `leave`.
+fn call(names: &[SocketAddr], out: &Path, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
+        if out.join("leave").exists() {
+            std::fs::rename(out.join("leaving"), out.with_file_name("left")).unwrap();
+            std::fs::remove_file(out.join("leave")).unwrap();
+        }
         for name in names {
             let _ = UnixStream::connect_addr(name);
         }

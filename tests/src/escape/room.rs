@@ -4,11 +4,14 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags};
 use tempfile::TempDir;
 
+use super::column::Column;
 use super::outside::Outside;
+use super::start::Waiters;
 use super::{GROUP, LEAKED, OTHER, USER};
 use crate::binaries::binary;
 
@@ -17,9 +20,26 @@ const NET_RAW: [u8; 20] = [
     1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 ];
 
+/// A program of another architecture, as small as it can be (elf(5)): it writes its name by one 32-bit call and ends by
+/// another. Written out, because few hosts can compile one.
+const I386: &[u8] = &[
+    // ELF, 32 bits, little-endian, System V; an executable for the 386.
+    0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 3, 0, 1, 0, 0, 0,
+    // It starts at 0x08048054. Its one segment is described at 52; there are no sections.
+    0x54, 0x80, 0x04, 0x08, 52, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 52, 0, 32, 0, 1, 0, 40, 0, 0, 0, 0,
+    0, // All of the file, to be read and executed at 0x08048000.
+    1, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x04, 0x08, 0, 0x80, 0x04, 0x08, 123, 0, 0, 0, 123, 0, 0, 0,
+    5, 0, 0, 0, 0, 0x10, 0, 0, // write(1, "i386\n", 5)
+    0xb8, 4, 0, 0, 0, 0xbb, 1, 0, 0, 0, 0xb9, 0x76, 0x80, 0x04, 0x08, 0xba, 5, 0, 0, 0, 0xcd, 0x80,
+    // exit(0)
+    0xb8, 1, 0, 0, 0, 0xbb, 0, 0, 0, 0, 0xcd, 0x80, b'i', b'3', b'8', b'6', b'\n',
+];
+
 /// The room of one column.
 #[derive(Debug)]
 pub struct Room {
+    // Its processes end before the directory goes.
+    waiters: OnceLock<Waiters>,
     directory: TempDir,
     nonce: String,
     outside: Outside,
@@ -37,7 +57,16 @@ impl Room {
         let at = |below: &str| directory.path().join(below);
         set_mode(directory.path(), 0o755);
         let nonce = format!("{:016x}", rand());
-        for below in ["bin", "launch", "mounted", "notes", "out", "drop", "core"] {
+        for below in [
+            "bin",
+            "launch",
+            "mounted",
+            "notes",
+            "out",
+            "drop",
+            "core",
+            "sandboxes",
+        ] {
             fs::create_dir(at(below)).unwrap();
             set_mode(&at(below), 0o755);
         }
@@ -56,12 +85,17 @@ impl Room {
         fs::write(at("notes/others"), format!("{nonce} another user's\n")).unwrap();
         fs::write(at("notes/roots"), format!("{nonce} root's\n")).unwrap();
         fs::write(at("notes/groups"), format!("{nonce} a group's\n")).unwrap();
+        fs::write(at("drop/kept"), format!("{nonce} not to be read\n")).unwrap();
+        fs::write(at("drop/linked"), format!("{nonce} not to be read\n")).unwrap();
+        fs::write(at("bin/owners"), format!("{nonce} no program\n")).unwrap();
+        chown(at("bin/owners"), Some(USER), Some(USER)).unwrap();
+        set_mode(&at("bin/owners"), 0o600);
         copy(probe, &at("notes/program"));
         symlink("../secret", at("notes/link")).unwrap();
         symlink(at("secret"), at("notes/absolute")).unwrap();
         symlink("/", at("out/root")).unwrap();
         let outside = Outside::new(probe, &nonce, &at("notes"), &at("out"));
-        for tree in ["notes", "out", "drop", "core"] {
+        for tree in ["notes", "out", "drop", "core", "sandboxes"] {
             own(&at(tree));
         }
         for (name, owner, group, mode) in [
@@ -82,6 +116,7 @@ impl Room {
             directory,
             nonce,
             outside,
+            waiters: OnceLock::new(),
         }
     }
 
@@ -97,15 +132,25 @@ impl Room {
         &self.nonce
     }
 
+    /// Whether the process that is there to be reached got the signal that it keeps back.
+    pub(super) fn victim_was_told(&self) -> bool {
+        self.outside.victim_was_told()
+    }
+
     /// An act with the names of this room put in. In a sandbox `@init` and `@first` are its process 1; without one that is
-    /// the machine's, so that a child of the act and the victim stand for it.
+    /// the machine's, so that a child of the act and the victim stand for it. Without namespaces `@first` is the stage.
     #[must_use]
-    pub fn act(&self, act: &str, sandbox: bool) -> String {
+    pub fn act(&self, act: &str, column: Column) -> String {
+        let sandbox = column != Column::Free;
         let one = |other: String| if sandbox { "1".to_owned() } else { other };
+        let first = match column {
+            Column::Bare => "@stage".to_owned(),
+            _ => one(self.outside.victim().to_string()),
+        };
         let mut act = act.replace("@/", &format!("{}/", self.directory.path().display()));
         let fixed = [
             ("@init", one("child".to_owned())),
-            ("@first", one(self.outside.victim().to_string())),
+            ("@first", first),
             ("@nonce", self.nonce.clone()),
             ("@leaked", LEAKED.to_string()),
             ("@group", GROUP.to_string()),
@@ -115,6 +160,11 @@ impl Room {
         ];
         for (name, value) in fixed.into_iter().chain(self.outside.names()) {
             act = act.replace(name, &value);
+        }
+        // Ours are told of those that whoever launches them has made.
+        if !column.ours() && (act.contains("@staged") || act.contains("@parked")) {
+            let waiters = self.waiters.get_or_init(|| Waiters::new(self));
+            act = waiters.numbers.named(&act);
         }
         act
     }
@@ -133,6 +183,8 @@ fn programs(probe: &Path, bin: &Path) {
         copy(probe, &bin.join(name));
     }
     set_mode(&bin.join("set-id"), 0o4755);
+    fs::write(bin.join("i386"), I386).unwrap();
+    set_mode(&bin.join("i386"), 0o755);
     // Nothing but its mount is to keep anybody from writing it.
     set_mode(&bin.join("tool"), 0o777);
     let capable = bin.join("capable");

@@ -2,6 +2,7 @@
 //! what is left when that has ended, or when who started it has.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -12,8 +13,9 @@ use proto::config::CgroupChoice;
 use rustix::process::Signal;
 
 use super::column::{Column, Stage};
-use super::launch::{Launch, Launched};
+use super::launch::{Launch, Launched, Waiting};
 use super::{GROUP, Room, USER};
+use crate::plain::without_namespaces;
 use crate::system::processes::{Process, comes, named};
 
 /// The profile of our sandboxes: that of every tool, with programs that carry rights, and limits that are met soon.
@@ -60,7 +62,7 @@ impl Start<'_> {
     pub(super) fn to_its_end(&self) -> Ended {
         let output = finish(self.begin());
         let said = text(&output.stdout) + &text(&output.stderr);
-        if !matches!(self.column, Column::Root | Column::Rootless) {
+        if !self.column.ours() {
             return Ended {
                 said,
                 confinement: None,
@@ -94,18 +96,18 @@ impl Start<'_> {
                 (start(self.room, USER, &words), self.input.clone())
             }
             Column::Root => (self.launch(0), String::new()),
-            Column::Rootless => (self.launch(USER), String::new()),
+            Column::Rootless | Column::Bare => (self.launch(USER), String::new()),
         }
     }
 
     fn launch(&self, uid: u32) -> Child {
         let room = self.room;
-        let root = path(&room.at(""));
-        let mut profile = PROFILE.replace("@/", &format!("{}/", root.trim_end_matches('/')));
+        let mut profile = profile(room);
         if self.watch_processor {
             profile.push_str("cpu = \"10%\"\n");
         }
         let launch = Launch {
+            pooled: self.stage.pooled,
             stage: placed(room, self.stage),
             probe: room.at("bin/probe"),
             filter: self.stage.filter.as_ref().map(|filter| {
@@ -114,24 +116,96 @@ impl Start<'_> {
                 place
             }),
             profile,
-            trees: vec![
-                (room.at("notes"), Access::Read),
-                (room.at("out"), Access::ReadWriteTree),
-                (room.at("drop"), Access::WriteFiles),
-            ],
+            trees: trees(room),
             input: self.input.clone(),
+            sandboxes: room.at("sandboxes"),
             wall_ms: WALL_MS,
             watch_processor: self.watch_processor,
         };
-        let told = room.at("launch/launch.json");
-        fs::write(&told, serde_json::to_vec(&launch).unwrap()).unwrap();
-        let words = [path(&room.at("launch/launch-probe")), path(&told)];
+        let mut words = Vec::new();
+        if self.column == Column::Bare {
+            // The numbers of users of its own namespace are the host's.
+            let command = without_namespaces(&room.at("launch/launch-probe"));
+            words.push("/usr/bin/unshare".to_owned());
+            words.extend(
+                command
+                    .get_args()
+                    .map(|word| word.to_str().unwrap().to_owned()),
+            );
+        } else {
+            words.push(path(&room.at("launch/launch-probe")));
+        }
+        words.push(told(room, &launch));
         start(room, uid, &words)
     }
 
     /// What processes are called that are there to stay: as much of the nonce as the kernel keeps.
     fn stays(&self) -> &str {
         &self.room.nonce()[..15]
+    }
+}
+
+fn profile(room: &Room) -> String {
+    let root = path(&room.at(""));
+    PROFILE.replace("@/", &format!("{}/", root.trim_end_matches('/')))
+}
+
+fn trees(room: &Room) -> Vec<(PathBuf, Access)> {
+    vec![
+        (room.at("notes"), Access::Read),
+        (room.at("out"), Access::ReadWriteTree),
+        (room.at("drop"), Access::WriteFiles),
+    ]
+}
+
+/// The file that says what to launch.
+fn told(room: &Room, launch: &Launch) -> String {
+    let told = room.at("launch/launch.json");
+    fs::write(&told, serde_json::to_vec(launch).unwrap()).unwrap();
+    path(&told)
+}
+
+/// A sandbox of root's and a stage that wait, for who is outside of both.
+#[derive(Debug)]
+pub(super) struct Waiters {
+    launcher: Child,
+    pub(super) numbers: Waiting,
+}
+
+impl Waiters {
+    pub(super) fn new(room: &Room) -> Self {
+        let launch = Launch {
+            pooled: false,
+            stage: placed(room, &Stage::default()),
+            probe: room.at("bin/probe"),
+            filter: None,
+            profile: profile(room),
+            trees: trees(room),
+            input: String::new(),
+            sandboxes: room.at("sandboxes"),
+            wall_ms: WALL_MS,
+            watch_processor: false,
+        };
+        let mut launcher = Command::new(room.at("launch/launch-probe"))
+            .arg(told(room, &launch))
+            .arg("wait")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = launcher.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let numbers = serde_json::from_str(&line).unwrap();
+        Self { launcher, numbers }
+    }
+}
+
+impl Drop for Waiters {
+    fn drop(&mut self) {
+        // It ends when nobody can tell it anything any more.
+        drop(self.launcher.stdin.take());
+        let _ = self.launcher.wait();
     }
 }
 

@@ -6,7 +6,8 @@
 //! the answer of the column to the left, `any` is whatever the settings of the host make of it. Remarks are separated by
 //! `;`: `user` (without a sandbox the plain user tries it), `alone` (it gets a launch of its own), `layer NAME` (not judged
 //! where the launch says that this layer is a gap), `outside WHAT` (the act succeeds, and what comes of it is seen from
-//! outside; a launch of its own), `why TEXT` (why the act cannot simply succeed without a sandbox).
+//! outside; a launch of its own), `bare ANSWER` (in ours where no namespaces can be made, if it is not what it is in ours
+//! without root; `-` if the act makes no sense there), `why TEXT` (why the act cannot simply succeed without a sandbox).
 
 use super::column::{Answer, Column};
 
@@ -40,6 +41,8 @@ pub enum Outside {
     Orphaned,
     /// Whether it got all the processor time that it wanted at once.
     Unthrottled,
+    /// Whether the victim has a signal that it keeps back.
+    Told,
 }
 
 /// The answers that are right for one row in one column.
@@ -47,12 +50,18 @@ pub enum Outside {
 pub struct Expected(Vec<String>);
 
 impl Expected {
+    /// Whether nothing is asked there.
+    #[must_use]
+    pub fn is_no_question(&self) -> bool {
+        self.0 == ["-"]
+    }
+
     /// Whether this answer is one of them. One that could not be tried, or that did not come, never is.
     #[must_use]
     pub fn is(&self, answer: &Answer) -> bool {
         let word = answer.word();
         let tried = !matches!(word, "unable" | "silent" | "missing");
-        tried && self.0.iter().any(|one| one == "any" || one == word)
+        self.is_no_question() || tried && self.0.iter().any(|one| one == "any" || one == word)
     }
 }
 
@@ -69,7 +78,7 @@ pub struct Row {
     pub name: String,
     /// The act and its words, with `@` names for what the room has.
     pub act: String,
-    answers: [Expected; 4],
+    answers: [Expected; 5],
     /// Without a sandbox the plain user tries it.
     pub user: bool,
     /// Nothing else runs in its sandbox.
@@ -114,6 +123,8 @@ fn row(line: &str) -> Row {
         };
         answers.push(expected);
     }
+    // Without namespaces it is as without root, where nothing else is said.
+    answers.push(answers[Column::Rootless as usize].clone());
     let mut row = Row {
         name: (*name).to_owned(),
         act: (*act).to_owned(),
@@ -133,6 +144,10 @@ fn row(line: &str) -> Row {
             _ if remark.is_empty() => {}
             _ if remark == "user" => row.user = true,
             _ if remark == "alone" => row.alone = true,
+            Some(("bare", answer)) => {
+                let answers = answer.split('/').map(str::to_owned).collect();
+                row.answers[Column::Bare as usize] = Expected(answers);
+            }
             Some(("layer", layer)) => row.layer = Some(layer.to_owned()),
             Some(("why", _)) => reason = true,
             Some(("outside", what)) => {
@@ -141,6 +156,7 @@ fn row(line: &str) -> Row {
                     "left" => Outside::Left,
                     "orphaned" => Outside::Orphaned,
                     "unthrottled" => Outside::Unthrottled,
+                    "told" => Outside::Told,
                     _ => panic!("{line:?}: nobody looks at {what:?}"),
                 });
             }

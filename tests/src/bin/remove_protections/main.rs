@@ -140,7 +140,7 @@ fn missed(
         let room = Room::new(probe().unwrap());
         let stage = Stage {
             without,
-            filter: None,
+            ..Stage::default()
         };
         column.run(&room, &rows, &stage)
     };
@@ -201,6 +201,7 @@ impl<'a> Filtered<'a> {
         let stage = Stage {
             without: without.collect(),
             filter: Some(filters::read(filter)),
+            pooled: false,
         };
         let ran = Column::Root.run(&room, &rows, &stage);
         assert_eq!(ran.failed, None);
