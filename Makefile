@@ -24,6 +24,7 @@ binaries:
 	$(CARGO) build --workspace --bins
 
 demo: binaries
+	scripts/static-stage
 	$(TARGET)/debug/boxmaker demo
 
 # The log is kept to say at the end what was skipped and why, which a test that passes would not show.

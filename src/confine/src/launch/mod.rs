@@ -37,8 +37,8 @@ use marked::Marks;
 pub use means::Means;
 use ownership::Owned;
 use park::{Kind, Maps, Namespaces, Parker};
-use pool::Pool;
 pub use pool::PoolSizes;
+use pool::{Pool, Underway};
 pub use private::BareOptions;
 use private::Private;
 use remover::{Inbox, Remover};
@@ -257,6 +257,7 @@ impl Launcher {
         stdio: StageStdio,
         choice: IdentityChoice,
     ) -> Result<Prepared, LaunchError> {
+        let underway = self.pool.launching();
         let planned = plan.trees().count();
         if planned != trees.len() {
             return Err(LaunchError::Trees {
@@ -337,6 +338,7 @@ impl Launcher {
         });
         Ok(Prepared {
             inbox: self.remover.inbox(),
+            underway,
             sandbox,
             confinement,
             plan,
@@ -421,6 +423,7 @@ fn outside(pid: u32) -> Result<Status, String> {
 pub struct Prepared {
     sandbox: Sandbox,
     inbox: Inbox,
+    underway: Underway,
     confinement: Confinement,
     plan: Plan,
 }
@@ -450,6 +453,6 @@ impl Prepared {
     /// The stage is gone; so is the sandbox.
     pub fn start(self) -> Result<Running, LaunchError> {
         send(self.sandbox.wire(), &ToStage::Start {}, &[])?;
-        Running::new(self.sandbox, self.inbox).map_err(LaunchError::Spawn)
+        Running::new(self.sandbox, self.inbox, self.underway).map_err(LaunchError::Spawn)
     }
 }

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -18,6 +20,9 @@ use super::sandbox::Sandbox;
 
 /// How many kinds of plans stages are kept for.
 const KINDS: usize = 8;
+
+/// How long a stage that is to be made lets launches go first: a program that does little has ended by then.
+const HOLD_BACK: Duration = Duration::from_millis(10);
 
 /// How many stages wait, for each profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,6 +67,19 @@ struct Shared {
     sizes: PoolSizes,
     state: Mutex<State>,
     changed: Condvar,
+    /// How many launches are under way.
+    launches: AtomicUsize,
+}
+
+/// A launch that is under way, for which the pool holds back. Over when it is dropped.
+#[derive(Debug)]
+pub(super) struct Underway(Arc<Shared>);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.launches.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_all();
+    }
 }
 
 #[derive(Debug)]
@@ -99,6 +117,7 @@ impl Pool {
             sizes,
             state: Mutex::new(state),
             changed: Condvar::new(),
+            launches: AtomicUsize::new(0),
         });
         let filled = Arc::clone(&shared);
         let refill = match thread {
@@ -116,6 +135,12 @@ impl Pool {
     pub(super) fn waiting(&self) -> usize {
         let state = lock(&self.shared.state);
         state.shelves.iter().map(|shelf| shelf.waiting.len()).sum()
+    }
+
+    /// Says that a launch begins.
+    pub(super) fn launching(&self) -> Underway {
+        self.shared.launches.fetch_add(1, Ordering::Relaxed);
+        Underway(Arc::clone(&self.shared))
     }
 
     pub(super) fn parker(&self) -> &Parker {
@@ -207,6 +232,10 @@ impl Shared {
                 failed.clear();
                 continue;
             };
+            state = self.hold_back(state);
+            if state.ended {
+                break;
+            }
             let begun = state.changes;
             drop(state);
             let parked = self.parker.park(&kind).and_then(|mut sandbox| {
@@ -229,6 +258,19 @@ impl Shared {
         let left: Vec<_> = state.shelves.drain(..).collect();
         drop(state);
         drop(left);
+    }
+
+    /// Waits for the launches that are under way, whose processors a new stage would take, though not for long.
+    fn hold_back<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let begun = Instant::now();
+        while !state.ended && self.launches.load(Ordering::Relaxed) > 0 {
+            let Some(left) = HOLD_BACK.checked_sub(begun.elapsed()) else {
+                break;
+            };
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
     }
 }
 

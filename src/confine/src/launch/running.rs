@@ -9,6 +9,7 @@ use proto::audit::{ExitCause, ExitStatus, Usage};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::time::ClockId;
 
+use super::pool::Underway;
 use super::remover::Inbox;
 use super::sandbox::Sandbox;
 use crate::message::{FromStage, ToStage, receive, send};
@@ -23,6 +24,7 @@ pub struct Running {
     started: Duration,
     killer: Killer,
     inbox: Inbox,
+    _underway: Underway,
 }
 
 /// Stops a running sandbox from any thread.
@@ -62,7 +64,7 @@ pub struct Ended {
 }
 
 impl Running {
-    pub(super) fn new(mut sandbox: Sandbox, inbox: Inbox) -> io::Result<Self> {
+    pub(super) fn new(mut sandbox: Sandbox, inbox: Inbox, underway: Underway) -> io::Result<Self> {
         sandbox.may_run(true);
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let killer = Killer {
@@ -74,6 +76,7 @@ impl Running {
             started: boot_time(),
             killer,
             inbox,
+            _underway: underway,
         })
     }
 

@@ -64,7 +64,7 @@ pub struct Inside {
     pub parent_death: Option<i32>,
     /// Whether orphans of its descendants become its children.
     pub subreaper: bool,
-    /// Its hard limit on real-time scheduling, which marks the processes of a sandbox without namespaces.
+    /// Its hard limit on real-time scheduling, which marks the processes of a sandbox without namespaces; not read in others.
     pub mark: Option<u64>,
     /// Its process id in its own namespace.
     pub pid: i32,

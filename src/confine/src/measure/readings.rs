@@ -47,8 +47,11 @@ impl Readings {
     ) -> io::Result<Inside> {
         let stat = text(&mut self.stat)?;
         // Without namespaces both are the host's, which nobody judges.
-        let (mut owners, mut mounts) = (Vec::new(), Vec::new());
-        if !plan.is_bare() {
+        let (mut owners, mut mounts, mut mark) = (Vec::new(), Vec::new(), None);
+        if plan.is_bare() {
+            // Not by a call: the filter refuses it.
+            mark = mark::of_limits(&text(&mut self.limits)?);
+        } else {
             for (path, ..) in plan.trees() {
                 owners.push(rustix::fs::stat(path)?.st_uid);
             }
@@ -62,8 +65,7 @@ impl Readings {
             parent_death: rustix::process::parent_process_death_signal()?
                 .map(rustix::process::Signal::as_raw),
             subreaper: rustix::process::child_subreaper()?.is_some(),
-            // Not by a call: the filter refuses it.
-            mark: mark::of_limits(&text(&mut self.limits)?),
+            mark,
             pid: rustix::process::getpid().as_raw_pid(),
             // 0 when the session's leader is outside the pid namespace.
             session: nix::unistd::getsid(None).map_err(io::Error::from)?.as_raw(),

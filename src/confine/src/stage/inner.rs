@@ -80,12 +80,17 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     steps.take(Step::Report, || {
         send(wire, &FromStage::Report(Box::new(inside)), &[]).at(Step::Report, "send")
     })?;
-    // Closing them takes its time, in which the launcher can judge the report.
-    drop(canaries);
     if let Some(bare) = &bare {
         plan.program = bare::program(plan.program, bare);
     }
-    run::wait_and_start(wire, &plan.program, stdio, reaper, filters.narrower)
+    run::wait_and_start(
+        wire,
+        &plan.program,
+        stdio,
+        reaper,
+        filters.narrower,
+        canaries,
+    )
 }
 
 /// The plan, the program's standard descriptors, the granted trees.

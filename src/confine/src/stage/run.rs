@@ -86,13 +86,15 @@ impl Reaper {
 }
 
 /// Waits for `Start`, starts the program and stays until it has ended. `narrower` is installed for the program alone,
-/// on top of the filter that this process has.
+/// on top of the filter that this process has. `used` is not needed any more: it is closed while the program runs, because that
+/// takes its time; the program does not inherit it.
 pub(super) fn wait_and_start(
     wire: &Wire,
     program: &Program,
     stdio: Vec<OwnedFd>,
     mut reaper: Reaper,
     narrower: Option<&Filter>,
+    used: impl Sized,
 ) -> Result<ExitCode, StageError> {
     let step = Step::Start;
     match receive::<ToStage>(wire) {
@@ -113,6 +115,7 @@ pub(super) fn wait_and_start(
     // Whoever reads or writes their other ends waits for the program alone.
     drop(stdio);
     send(wire, &FromStage::Started {}, &[]).at(step, "report")?;
+    drop(used);
     let exit = stay(wire, &reaper, child);
     // Also if there is nobody left to tell: without a namespace nothing else would end them.
     reaper.descendants.end();
