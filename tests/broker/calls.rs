@@ -36,8 +36,8 @@ pub(crate) struct Standing {
     pub(crate) call: CallId,
     pub(crate) grant: GrantId,
     pub(crate) confinement: Confinement,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
 }
 
 /// A call from its prepare to its finish.

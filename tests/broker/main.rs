@@ -19,6 +19,7 @@ mod line;
 mod log_files;
 mod max_bytes;
 mod measurements;
+mod output;
 mod paths;
 mod races;
 mod readiness;

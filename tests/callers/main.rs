@@ -10,5 +10,6 @@
 mod frames;
 mod home;
 mod interrupts;
+mod output;
 mod refusals;
 mod silence;
