@@ -1,6 +1,9 @@
 //! One module for each area of the table, one test in it for each column. A failure names every row that answered
 //! something else than the table says.
 
+use std::fs;
+use std::path::Path;
+
 use boxmaker_tests::binaries::skipped_without_root;
 use boxmaker_tests::escape::{AREAS, Column, Room, Row, Stage, column, probe, rows};
 
@@ -138,4 +141,30 @@ fn the_table_has_at_least_120_rows_each_with_a_name_of_its_own() {
     names.dedup();
     assert_eq!(names.len(), all);
     assert!(all >= 120, "{all}");
+}
+
+#[test]
+fn what_shows_each_known_way_out_is_there() {
+    let names: Vec<String> = AREAS
+        .iter()
+        .flat_map(|(_, text)| rows(text))
+        .map(|row| row.name)
+        .collect();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let there = |shown: &str| match shown.split_once("::") {
+        Some((file, function)) => fs::read_to_string(tests.join(file))
+            .is_ok_and(|text| text.contains(&format!("fn {function}("))),
+        None => names.iter().any(|name| name == shown),
+    };
+    let lines = include_str!("items.txt").lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut items = 0;
+    for line in lines {
+        let (item, shown) = line.split_once(" | ").unwrap();
+        for shown in shown.split(';').map(str::trim) {
+            assert!(there(shown), "{item}: there is no {shown:?}");
+        }
+        items += 1;
+    }
+    assert!(items > 50, "{items}");
 }
