@@ -45,7 +45,7 @@ test-kernel:
 machine:
 	RUSTFLAGS='-C target-feature=+crt-static -C debuginfo=0' $(CARGO) build --target $(STATIC) --target-dir $(TARGET)/static \
 	    -p confine -p supervisor -p brokerd -p toolkit -p boxmaker-tests --bin boxmaker-stage --bin boxmaker --bin brokerd \
-	    --bin toolkit --bin launch-once --bin limits-once
+	    --bin toolkit --bin launch-once --bin launch-probe --bin limits-once
 	BOXMAKER_KERNEL_PROGRAMS=$(TARGET)/static/$(STATIC)/debug $(CARGO) test -p boxmaker-tests --test kernel -- --show-output
 
 protections:

@@ -50,7 +50,7 @@ pub(crate) fn newest() -> Result<String, String> {
 }
 
 /// The path of the kernel of a release of Debian; nothing is fetched where nothing could be booted.
-fn fetched(release: &str) -> Result<String, String> {
+pub(crate) fn fetched(release: &str) -> Result<String, String> {
     if std::env::var_os(crate::PROGRAMS).is_none() {
         return Ok(String::new());
     }

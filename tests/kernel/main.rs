@@ -7,6 +7,7 @@
     reason = "a test that cannot go on panics, also outside its own function"
 )]
 
+mod bare;
 mod containers;
 mod kernels;
 
