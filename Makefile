@@ -55,7 +55,7 @@ bench:
 	scripts/bench
 
 bench-seccomp:
-	$(CARGO) bench -p confine --bench seccomp
+	$(CARGO) bench -p confine --features reference --bench seccomp
 
 gate: format clippy doc deny fuzz-build rules
 	@echo 'gate: passed'
@@ -65,7 +65,7 @@ format:
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 clippy:
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps

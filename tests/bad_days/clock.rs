@@ -1,5 +1,5 @@
 //! A clock that was set back between two runs: the log's last record is of a time that is still to come. A clock that is set
-//! back while boxmaker runs is tried where it can be given: `src/ledger/tests/writing.rs`, `src/brokerd/src/state/tests.rs`.
+//! back while boxmaker runs is tried where it can be given: `src/ledger/tests/log/writing.rs`, `src/brokerd/src/state/tests.rs`.
 
 use std::time::{Duration, SystemTime};
 

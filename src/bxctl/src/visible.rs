@@ -63,8 +63,8 @@ pub fn text(text: &str) -> String {
     shown
 }
 
-/// JSON that means the same: hidden characters, which valid JSON has in strings only, become `\uXXXX`. Line feeds
-/// between documents stay.
+/// JSON that means the same: hidden characters, which valid JSON has in strings only, become a `\u` with four hexadecimal
+/// digits for each unit of UTF-16. Line feeds between documents stay.
 #[must_use]
 pub fn json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());

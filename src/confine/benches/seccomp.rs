@@ -1,15 +1,6 @@
 //! What the system call filter costs: instructions for a call, time of a call, time to install it; ours beside
 //! seccompiler's three programs of the same sets, and beside no filter, in turns within one run.
 
-#[path = "../src/seccomp/instruction.rs"]
-#[allow(dead_code, reason = "the crate itself uses the rest")]
-mod instruction;
-#[path = "../src/seccomp/interpret.rs"]
-#[allow(dead_code, unused_imports, reason = "its tests run elsewhere")]
-mod interpret;
-#[path = "../src/seccomp/reference.rs"]
-mod reference;
-
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
@@ -17,14 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use confine::seccomp::{ARCH_X86_64, Filter};
+use confine::seccomp::Filter;
+use confine::seccomp::reference::Stacked;
 use nix::libc;
 use seccompiler::sock_filter;
 use serde_json::{Value, json};
-
-use instruction::Instruction;
-use interpret::Call;
-use reference::Stacked;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -40,14 +28,15 @@ fn main() -> Outcome<()> {
     let sets = ["base".to_owned()];
     let ours = confine::seccomp::filter(&sets)?;
     let theirs = Stacked::of(&["base"]);
+    let length: usize = theirs.programs().iter().map(Vec::len).sum();
     println!(
         "set base; seccompiler: {} instructions in 3 programs; ours: {} in 1\n",
-        length(&theirs),
-        program(ours).len()
+        length,
+        ours.program().len()
     );
     let report = json!({
         "kernel": rustix::system::uname().release().to_string_lossy(),
-        "length": { "seccompiler": length(&theirs), "ours": program(ours).len() },
+        "length": { "seccompiler": length, "ours": ours.program().len() },
         "instructions": instructions(ours, &theirs),
         "install": install(ours, &theirs)?,
         "calls": calls(ours, &theirs)?,
@@ -60,35 +49,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Our program again, from the bytes that the kernel gets.
-fn program(filter: &Filter) -> Vec<Instruction> {
-    let number = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |all, byte| all << 8 | u32::from(*byte))
-    };
-    let bytes = filter.to_bytes();
-    let steps = bytes.chunks_exact(8);
-    steps
-        .map(|step| {
-            Instruction::new(
-                number(&step[..2]) as u16,
-                step[2],
-                step[3],
-                number(&step[4..]),
-            )
-        })
-        .collect()
-}
-
-fn length(stacked: &Stacked) -> usize {
-    stacked.0.iter().map(Vec::len).sum()
-}
-
 /// Instructions that the interpreter counts for calls that programs make.
 fn instructions(ours: &Filter, theirs: &Stacked) -> Value {
-    let program = program(ours);
     let creates = (libc::O_CREAT | libc::O_WRONLY) as u64;
     let rows: &[(&str, i64, &[u64])] = &[
         ("read", libc::SYS_read, &[]),
@@ -125,9 +87,7 @@ fn instructions(ours: &Filter, theirs: &Stacked) -> Value {
     let both = |nr: u32, given: &[u64]| {
         let mut args = [0; 6];
         args[..given.len()].copy_from_slice(given);
-        let arch = ARCH_X86_64;
-        let call = Call { arch, nr, args };
-        (theirs.run(&call).1, interpret::run(&program, &call).1)
+        (theirs.steps(nr, args), ours.steps(nr, args))
     };
     for (name, nr, args) in rows {
         let (theirs, ours) = both(*nr as u32, args);
@@ -147,17 +107,7 @@ fn instructions(ours: &Filter, theirs: &Stacked) -> Value {
 
 /// What each of [`NAMES`] installs, in order.
 fn filters(ours: &Filter, theirs: &Stacked) -> [Vec<Vec<sock_filter>>; 3] {
-    let kernel = |program: &Vec<Instruction>| {
-        let steps = program.iter();
-        steps
-            .map(|&Instruction { code, jt, jf, k }| sock_filter { code, jt, jf, k })
-            .collect()
-    };
-    [
-        Vec::new(),
-        theirs.0.iter().map(kernel).collect(),
-        vec![kernel(&program(ours))],
-    ]
+    [Vec::new(), theirs.programs().into(), vec![ours.program()]]
 }
 
 /// Time of installing, each time on a thread of its own, in turns.

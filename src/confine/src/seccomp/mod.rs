@@ -10,8 +10,8 @@ mod compiler;
 mod instruction;
 mod interpret;
 mod reach;
-#[cfg(test)]
-mod reference;
+#[cfg(any(test, feature = "reference"))]
+pub mod reference;
 
 use std::sync::OnceLock;
 
@@ -165,18 +165,27 @@ impl Filter {
     /// # Errors
     /// [`SeccompError::Install`].
     pub fn install(&self) -> Result<(), SeccompError> {
-        let program: Vec<_> = self
-            .program
-            .iter()
-            .map(|&Instruction { code, jt, jf, k }| seccompiler::sock_filter { code, jt, jf, k })
-            .collect();
-        seccompiler::apply_filter(&program).map_err(SeccompError::Install)
+        seccompiler::apply_filter(&self.program()).map_err(SeccompError::Install)
     }
 
     /// What the program does to a call, by interpreting it.
     #[must_use]
     pub fn verdict(&self, arch: u32, nr: u32, args: [u64; 6]) -> Verdict {
         verdict(interpret::run(self.program, &interpret::Call { arch, nr, args }).0)
+    }
+
+    /// How many instructions the program takes to judge a call of this architecture's own.
+    #[cfg(any(test, feature = "reference"))]
+    #[must_use]
+    pub fn steps(&self, nr: u32, args: [u64; 6]) -> usize {
+        let arch = ARCH_X86_64;
+        interpret::run(self.program, &interpret::Call { arch, nr, args }).1
+    }
+
+    /// The program as [`seccompiler::apply_filter`] takes it.
+    #[must_use]
+    pub fn program(&self) -> Vec<seccompiler::sock_filter> {
+        installable(self.program)
     }
 
     /// Whether every call by a foreign convention kills, whatever its number and arguments: those of every architecture
@@ -206,6 +215,16 @@ impl Filter {
         }
         Ok(())
     }
+}
+
+fn installable(program: &[Instruction]) -> Vec<seccompiler::sock_filter> {
+    let step = |&Instruction { code, jt, jf, k }: &Instruction| seccompiler::sock_filter {
+        code,
+        jt,
+        jf,
+        k,
+    };
+    program.iter().map(step).collect()
 }
 
 fn verdict(answer: u32) -> Verdict {

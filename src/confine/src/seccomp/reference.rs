@@ -23,14 +23,19 @@ const SETS: [(&str, &str); 5] = [
 
 /// The programs in the order in which they would be installed: x32 calls kill; what the sets allow passes, the rest is
 /// ENOSYS; what is closed is EPERM. seccompiler kills foreign architectures in both of its own.
-pub(super) struct Stacked(pub(super) [Vec<Instruction>; 3]);
+#[derive(Debug)]
+pub struct Stacked(pub(super) [Vec<Instruction>; 3]);
 
 /// When a call is meant: `None` is always, else the lists of seccompiler's conditions of which one must hold.
 type Rules = BTreeMap<String, Option<Vec<Value>>>;
 
 impl Stacked {
     /// What seccompiler makes of the sets of these names and of what is always closed.
-    pub(super) fn of(names: &[&str]) -> Self {
+    ///
+    /// # Panics
+    /// A name is not that of a set.
+    #[must_use]
+    pub fn of(names: &[&str]) -> Self {
         let chosen = SETS.iter().filter(|(name, _)| names.contains(name));
         let texts: Vec<_> = chosen.map(|(_, text)| *text).chain([CLOSED]).collect();
         assert_eq!(texts.len(), names.len() + 1, "{names:?}");
@@ -51,6 +56,19 @@ impl Stacked {
             compile(&filters, "allow"),
             compile(&filters, "refuse"),
         ])
+    }
+
+    /// The programs as [`seccompiler::apply_filter`] takes them.
+    #[must_use]
+    pub fn programs(&self) -> [Vec<seccompiler::sock_filter>; 3] {
+        self.0.each_ref().map(|program| super::installable(program))
+    }
+
+    /// How many instructions all of them take to judge a call of this architecture's own.
+    #[must_use]
+    pub fn steps(&self, nr: u32, args: [u64; 6]) -> usize {
+        let arch = ARCH_X86_64;
+        self.run(&Call { arch, nr, args }).1
     }
 
     /// The verdict and the instructions that it took. All programs run, the most restrictive action wins, and among

@@ -77,7 +77,7 @@ fn all_trees() -> Vec<Mount> {
         tree("/srv/data", Access::Read),
         tree("/srv/data/out", Access::ReadWriteFiles),
         tree("/srv/scripts", Access::WriteTree),
-        tree("/tmp/work", Access::WriteFiles),
+        tree("/tmp/jobs", Access::WriteFiles),
         tree("/opt", Access::Read),
         tree("/etc", Access::Read),
         tree("/usr/share", Access::Read),
@@ -105,7 +105,7 @@ proptest! {
         view in shorter(profile().view),
         exec in shorter(profile().exec),
         which in 0..3,
-        path in prop::sample::select(vec!["/opt/app/tool", "/usr/bin/tool", "/srv/scripts/a", "/tmp/work/tool"]),
+        path in prop::sample::select(vec!["/opt/app/tool", "/usr/bin/tool", "/srv/scripts/a", "/tmp/jobs/tool"]),
     ) {
         let mut wide = profile();
         (wide.view, wide.exec) = (view.0, exec.0);

@@ -38,7 +38,7 @@ fn trees_that_would_hide_what_a_sandbox_has_are_refused_and_their_neighbours_are
         ("/proc/1", "/proc", "/srv/proc/1"),
         ("/sys/kernel", "/sys", "/system"),
         ("/dev/shm", "/dev", "/devel"),
-        ("/tmp", "/tmp", "/tmp/work"),
+        ("/tmp", "/tmp", "/tmp/jobs"),
     ] {
         let found = problem(&[tree(bad, Access::Read)]);
         assert_eq!(found, (bad.to_owned(), TreeProblem::Own(own)));

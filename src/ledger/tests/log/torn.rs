@@ -1,12 +1,8 @@
 //! A torn last line is kept, ended and announced, and the chain goes on from the last whole record; a line that the
 //! anchor names was whole once, so a log that lost it is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
-mod log;
-
+use crate::logs::{Home, entries, entry, hash, recovery, stored, three_days};
 use ledger::{Entry, Opened, Recovered, Torn};
-use log::{Home, entries, entry, hash, recovery, stored, three_days};
 
 const DAY: &str = "2026-09-17.jsonl";
 const NEXT_DAY: &str = "2026-09-18.jsonl";

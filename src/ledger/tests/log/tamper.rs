@@ -1,14 +1,10 @@
 //! Whatever is done to a stored log, verification names the first bad line and the ledger refuses to open there.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
-mod log;
-
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::logs::{Forged, Home, Stored, anchor_of, entry, joined, recovery, stored, three_days};
 use ledger::{Broken, Entry, Line};
-use log::{Forged, Home, Stored, anchor_of, entry, joined, recovery, stored, three_days};
 use proptest::prelude::*;
 use proto::Hash32;
 
@@ -212,7 +208,7 @@ fn rewritten(lines: &[Stored], first: usize) -> Vec<Stored> {
         }
         line.prev = prev.unwrap_or(Hash32::ZERO);
         stored.bytes = serde_json::to_vec(&line).unwrap();
-        prev = Some(log::hash(&stored.bytes));
+        prev = Some(crate::logs::hash(&stored.bytes));
     }
     result
 }

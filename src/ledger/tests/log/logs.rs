@@ -1,7 +1,5 @@
 //! Logs to test with: written by the ledger, or put together line by line with any fault wanted.
 
-#![allow(dead_code, reason = "each suite uses its part")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,17 +1,13 @@
 //! What the one writer puts on the disk, and that there is one.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
-mod log;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::logs::{Home, Stored, entries, entry, hash, mode, stored};
 use ledger::{AppendError, Ledger, LockError, OpenError, ReadError, Report, VerifyError};
-use log::{Home, Stored, entries, entry, hash, mode, stored};
 use proptest::prelude::*;
 use proto::{Hash32, Timestamp};
 
@@ -32,7 +28,7 @@ fn chained(lines: &[Stored]) {
 
 #[test]
 fn every_line_stands_chained_in_the_file_of_its_day_and_behind_the_anchor() {
-    let home = log::three_days();
+    let home = crate::logs::three_days();
     let lines = stored(&home.files());
     assert_eq!(lines.len(), 9);
     chained(&lines);
@@ -44,7 +40,7 @@ fn every_line_stands_chained_in_the_file_of_its_day_and_behind_the_anchor() {
     let all = (0..).zip(lines.iter().map(|line| &line.bytes[..]));
     assert_eq!(
         String::from_utf8(home.anchor()).unwrap(),
-        log::anchor_of(all)
+        crate::logs::anchor_of(all)
     );
 }
 
@@ -242,7 +238,7 @@ fn a_home_that_does_not_exist_is_an_error_that_names_it() {
 
 #[test]
 fn reading_stops_at_the_first_bad_line() {
-    let home = log::three_days();
+    let home = crate::logs::three_days();
     assert_eq!(home.read().len(), 9);
     let mut files = home.files();
     let lines = stored(&files);
