@@ -3,6 +3,7 @@
 use std::fs;
 
 use boxmaker_tests::system::{Brokerd, Home, System};
+use boxmaker_tests::tools;
 use ipc::Connection;
 use proto::audit::Decision;
 use proto::client::{AnswerQuestion, Question, SessionOpen, ToolRequest, ToolResponse};
@@ -14,17 +15,6 @@ use proto::{
 
 /// Arguments that no parser would write like this, so that other bytes cannot pass for them.
 pub(crate) const MARK: &str = "{ \"text\":\"one \\u202e two\"\t}";
-
-const TOOL: &str = r#"
-description = "Appends its input to a file."
-kind = "stdio"
-command = ["/usr/bin/tee", "-a", "@FILES@/marks/log"]
-profile = "tools/base"
-[arguments]
-type = "object"
-required = ["text"]
-properties.text.type = "string"
-"#;
 
 const GRANT: &str = r#"
 tool = "mark"
@@ -45,11 +35,8 @@ constraints.paths = ["read:@FILES@/vault"]
 /// A home in which `mark` asks for `expiry`, and reading the vault taints.
 pub(crate) fn home(expiry: &str) -> Home {
     let home = Home::new(Brokerd::Real);
-    home.tool("mark", TOOL);
-    home.tool(
-        "fs_read",
-        include_str!("../../profiles/examples/tools/fs_read.toml"),
-    );
+    home.tool("mark", tools::MARK);
+    home.tool("fs_read", tools::FS_READ);
     home.grant("mark", GRANT);
     home.grant("vault", VAULT);
     home.folder("marks");

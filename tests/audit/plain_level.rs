@@ -7,23 +7,11 @@ use std::process::Command;
 use boxmaker_tests::binaries::skipped_without_root;
 use boxmaker_tests::system::processes::until;
 use boxmaker_tests::system::{Brokerd, Home};
+use boxmaker_tests::tools::SHOW;
 use serde_json::Value;
 
 /// A user that nobody is.
 const USER: u32 = 1_879_000_125;
-
-const TOOL: &str = r#"
-description = "Shows a file."
-kind = "argv"
-command = ["/usr/bin/cat", "--", "{path}"]
-profile = "tools/base"
-side_effect = false
-resources = { path = "read" }
-[arguments]
-type = "object"
-required = ["path"]
-properties.path.type = "string"
-"#;
 
 fn grant(level: &str) -> String {
     format!(
@@ -36,7 +24,7 @@ fn grant(level: &str) -> String {
 fn home() -> Home {
     let home = Home::of_plain_user(Brokerd::Real, USER);
     home.configure("config.toml", "");
-    home.tool("show", TOOL);
+    home.tool("show", SHOW);
     home.file("notes/a.md", "a");
     home
 }
@@ -106,7 +94,7 @@ fn what_explain_measured_is_of_the_plan_that_it_shows() {
 #[test]
 fn a_call_that_would_be_refused_is_explained_with_what_to_do_on_a_line_of_its_own() {
     let home = Home::of_plain_user(Brokerd::Real, USER);
-    home.tool("show", TOOL);
+    home.tool("show", SHOW);
     home.grant("less", &grant("partial"));
     home.file("notes/a.md", "a");
     for (words, told) in [

@@ -8,22 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use boxmaker_tests::binaries::{binary, skipped_without_root};
+use boxmaker_tests::tools::SHOW;
 
 /// A user that nobody is.
 const USER: u32 = 1_879_000_124;
-
-const TOOL: &str = r#"
-description = "Shows a file."
-kind = "argv"
-command = ["/usr/bin/cat", "--", "{path}"]
-profile = "tools/base"
-side_effect = false
-resources = { path = "read" }
-[arguments]
-type = "object"
-required = ["path"]
-properties.path.type = "string"
-"#;
 
 struct Place {
     directory: tempfile::TempDir,
@@ -43,7 +31,7 @@ impl Place {
             fs::create_dir_all(place.path(below)).unwrap();
         }
         fs::write(place.path("files/notes/a.md"), "a").unwrap();
-        fs::write(place.path("config/tools/show.toml"), TOOL).unwrap();
+        fs::write(place.path("config/tools/show.toml"), SHOW).unwrap();
         let notes = place.path("files/notes");
         let grant = format!(
             "tool = \"show\"\nmode = \"auto\"\nmax_taint = \"private\"\nconfinement = \"partial\"\n\

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Output;
 
 use boxmaker_tests::system::{Brokerd, Home, System};
+use boxmaker_tests::tools;
 
 /// What the note holds.
 pub(crate) const NOTE: &str = "beans on the south wall\n";
@@ -22,10 +23,7 @@ pub(crate) fn plain_home() -> Home {
 }
 
 fn furnished(home: Home) -> Home {
-    home.tool(
-        "fs_read",
-        include_str!("../../profiles/examples/tools/fs_read.toml"),
-    );
+    home.tool("fs_read", tools::FS_READ);
     home.tool(
         "echo",
         "description = \"Answers with its arguments.\"\nkind = \"stdio\"\ncommand = [\"/usr/bin/cat\"]\n\

@@ -1,6 +1,7 @@
 //! The home of these suites: which tools there are, and what the owner grants.
 
 use boxmaker_tests::system::{Brokerd, Home};
+use boxmaker_tests::tools;
 
 /// What the vault holds.
 pub(crate) const CODE: &str = "7391-QUIET-HARBOUR\n";
@@ -11,10 +12,7 @@ pub(crate) const NOTE: &str = "beans on the south wall\n";
 /// `touch` whose first act is the file `marks/touched`, and `asked` that needs an answer.
 pub(crate) fn home(brokerd: Brokerd) -> Home {
     let home = Home::new(brokerd);
-    home.tool(
-        "fs_read",
-        include_str!("../../profiles/examples/tools/fs_read.toml"),
-    );
+    home.tool("fs_read", tools::FS_READ);
     home.tool(
         "fs_write",
         include_str!("../../profiles/examples/tools/fs_write.toml"),

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use boxmaker_tests::binaries::binary;
 use boxmaker_tests::system::{Brokerd, Home, System};
+use boxmaker_tests::tools;
 use ipc::Connection;
 use proto::client::{
     Question, SessionOpen, SessionSummary, StatusReply, ToolRequest, ToolResponse,
@@ -25,10 +26,7 @@ pub(crate) fn home(denials: u64) -> Home {
         "config.toml",
         &format!("{before}[session]\ndenials = {denials}\n"),
     );
-    home.tool(
-        "fs_read",
-        include_str!("../../profiles/examples/tools/fs_read.toml"),
-    );
+    home.tool("fs_read", tools::FS_READ);
     let stdio = |command: &str, argument: &str, kind: &str| {
         format!(
             "description = \"For a test.\"\nkind = \"stdio\"\ncommand = {command}\nprofile = \"tools/base\"\n\

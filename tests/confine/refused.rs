@@ -5,22 +5,9 @@ use std::fs;
 
 use boxmaker_tests::binaries::{binary, skipped_without_root};
 use boxmaker_tests::system::{Brokerd, Home};
+use boxmaker_tests::tools::FS_READ;
 use proto::client::{SessionOpen, ToolRequest, ToolResponse};
 use proto::{CallId, DecisionRecord, DenyReason, Envelope, Layer, Level, Message, SessionId};
-
-const TOOL: &str = r#"
-description = "Read one file."
-kind = "stdio"
-command = ["toolkit", "fs_read"]
-profile = "tools/base"
-side_effect = false
-resources = { path = "read" }
-
-[arguments]
-type = "object"
-required = ["path"]
-properties.path.type = "string"
-"#;
 
 #[test]
 fn a_call_with_a_layer_missing_is_refused_and_its_record_names_the_layer() {
@@ -31,7 +18,7 @@ fn a_call_with_a_layer_missing_is_refused_and_its_record_names_the_layer() {
     let stage = home.home().with_file_name("bin").join("boxmaker-stage");
     fs::remove_file(&stage).unwrap();
     fs::copy(binary("stage-without-a-step"), &stage).unwrap();
-    home.tool("fs_read", TOOL);
+    home.tool("fs_read", FS_READ);
     let file = home.file("notes/a.md", "the owner's words\n");
     let grant = format!(
         "tool = \"fs_read\"\nmode = \"auto\"\nmax_taint = \"private\"\nconstraints.paths = [\"read:{}\"]\n",

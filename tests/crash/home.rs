@@ -4,21 +4,10 @@
 use std::fs;
 
 use boxmaker_tests::system::{Brokerd, Home, System};
+use boxmaker_tests::tools;
 
 /// Where the tool appends.
 const MARKS: &str = "marks/log";
-
-const TOKEN: &str = r#"
-description = "Appends its input to a file and answers with it."
-kind = "stdio"
-command = ["/usr/bin/tee", "-a", "@FILES@/marks/log"]
-profile = "tools/base"
-timeout = "10m"
-[arguments]
-type = "object"
-required = ["text"]
-properties.text.type = "string"
-"#;
 
 const STAYS: &str = r#"
 description = "Leaves a process behind and ends only when it is killed."
@@ -76,12 +65,9 @@ pub(crate) fn home(starter: Starter) -> Home {
     let text = text.replace("pool.\"tools/*\" = 0", "pool.\"tools/*\" = 2");
     home.configure("config.toml", &format!("{text}[restart]\n{restart}"));
 
-    home.tool("token", TOKEN);
+    home.tool("token", tools::MARK);
     home.tool("stays", STAYS);
-    home.tool(
-        "fs_read",
-        include_str!("../../profiles/examples/tools/fs_read.toml"),
-    );
+    home.tool("fs_read", tools::FS_READ);
     let grant = |id: &str, tool: &str, rest: &str, paths: &str| {
         home.grant(
             id,

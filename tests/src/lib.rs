@@ -14,3 +14,4 @@ pub mod mounts;
 pub mod plain;
 pub mod sandbox;
 pub mod system;
+pub mod tools;

@@ -2,7 +2,7 @@
 
 use proto::Message;
 
-use crate::host::{Host, message};
+use crate::host::{Host, message, opened};
 
 #[test]
 fn without_a_socket_the_error_says_what_to_start_and_where_it_looked() {
@@ -47,12 +47,7 @@ fn an_error_of_brokerd_is_told_with_the_way_out() {
 fn a_brokerd_that_goes_away_in_the_middle_is_a_failure_and_the_next_ends_the_session() {
     let host = Host::new();
     let seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "session_opened",
-                r#"{"session": "s-1", "last_call": 0}"#,
-            )]
-        }
+        Message::SessionOpen(_) => vec![opened()],
         Message::SessionEnd(_) => vec![message("ok", "{}")],
         _ => Vec::new(),
     });
@@ -75,19 +70,14 @@ fn a_brokerd_that_goes_away_in_the_middle_is_a_failure_and_the_next_ends_the_ses
 #[test]
 fn a_log_that_holds_no_decision_says_that_nothing_ran() {
     let host = Host::new();
-    let opened = r#"{"seq":5,"time":"2026-09-17T08:05:00.000Z","prev":"0000000000000000000000000000000000000000000000000000000000000000","entry":{"type":"session","session":"s-1","event":"opened","by":"bxctl"}}"#;
+    let record = r#"{"seq":5,"time":"2026-09-17T08:05:00.000Z","prev":"0000000000000000000000000000000000000000000000000000000000000000","entry":{"type":"session","session":"s-1","event":"opened","by":"bxctl"}}"#;
     std::fs::write(
         host.home().join("audit/2026-09-17.jsonl"),
-        format!("{opened}\n"),
+        format!("{record}\n"),
     )
     .unwrap();
     let _seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "session_opened",
-                r#"{"session": "s-1", "last_call": 0}"#,
-            )]
-        }
+        Message::SessionOpen(_) => vec![opened()],
         Message::SessionEnd(_) => vec![message("ok", "{}")],
         _ => Vec::new(),
     });
@@ -105,12 +95,7 @@ fn a_log_that_holds_no_decision_says_that_nothing_ran() {
 fn the_session_of_a_refused_request_is_ended_over_another_connection() {
     let host = Host::new();
     let seen = host.broker(|asked| match asked {
-        Message::SessionOpen(_) => {
-            vec![message(
-                "session_opened",
-                r#"{"session": "s-1", "last_call": 0}"#,
-            )]
-        }
+        Message::SessionOpen(_) => vec![opened()],
         Message::ToolRequest(_) => {
             vec![message(
                 "error",

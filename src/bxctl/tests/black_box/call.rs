@@ -2,7 +2,7 @@
 
 use proto::{CallId, Message};
 
-use crate::host::{Host, answering, message};
+use crate::host::{Host, answering, message, opened};
 
 const RESULT: &str = r#"{"status": "result", "content": "one\u001b[31m\ntwo", "class": "private", "untrusted": true,
     "truncated": false, "confinement": "full"}"#;
@@ -215,7 +215,7 @@ fn a_question_to_the_owner_is_shown_while_the_call_waits() {
     let host = Host::new();
     let _seen = host.broker(|asked| match asked {
         Message::SessionOpen(_) => {
-            vec![message("session_opened", r#"{"session": "s-1", "last_call": 0}"#)]
+            vec![opened()]
         }
         Message::ToolRequest(_) => vec![
             message(

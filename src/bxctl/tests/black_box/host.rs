@@ -163,15 +163,18 @@ pub(crate) fn message(kind: &str, body: &str) -> Message {
     serde_json::from_str(&format!(r#"{{"kind": "{kind}", "body": {body}}}"#)).unwrap()
 }
 
+/// brokerd's answer that opens a session.
+pub(crate) fn opened() -> Message {
+    message("session_opened", r#"{"session": "s-1", "last_call": 0}"#)
+}
+
 /// Answers sessions as brokerd does, and a call with `answer`.
 pub(crate) fn answering(
     answer: &'static str,
 ) -> impl Fn(&Message) -> Vec<Message> + Send + 'static {
     move |asked| {
         vec![match asked {
-            Message::SessionOpen(_) => {
-                message("session_opened", r#"{"session": "s-1", "last_call": 0}"#)
-            }
+            Message::SessionOpen(_) => opened(),
             Message::SessionEnd(_) => message("ok", "{}"),
             Message::ToolRequest(_) => message("tool_response", answer),
             // After a denial, for what changed.

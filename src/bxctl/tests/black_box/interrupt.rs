@@ -9,7 +9,7 @@ use ipc::Connection;
 use proto::{Envelope, Message};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host::{Host, message};
+use crate::host::{Host, opened};
 
 fn start(host: &Host) -> Child {
     host.command(&["call", "fs_read"])
@@ -47,7 +47,7 @@ fn mute(host: &Host, opens: bool) -> Receiver<Message> {
                 let open = matches!(received.envelope.msg, Message::SessionOpen(_));
                 let _ = tell.send(received.envelope.msg);
                 if open && opens {
-                    let opened = message("session_opened", r#"{"session": "s-1", "last_call": 0}"#);
+                    let opened = opened();
                     let answer = Envelope::new(received.envelope.id, opened);
                     connection.send(&answer).unwrap();
                 }
