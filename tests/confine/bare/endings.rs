@@ -1,9 +1,11 @@
 //! The end of a bare sandbox: nobody outlives it, whoever is killed.
 
 use std::fs;
-use std::process::Stdio;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
 
-use boxmaker_tests::binaries::skipped_without_user_namespaces;
+use boxmaker_tests::binaries::{skipped_without_root, skipped_without_user_namespaces};
+use boxmaker_tests::plain::USER;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proto::Level;
@@ -130,6 +132,44 @@ fn after_both_were_killed_the_next_start_ends_what_is_left() {
     for words in &all {
         assert_eq!(running(words), [] as [i32; 0], "{words}");
     }
+}
+
+/// Anybody can take the limit that is a mark, and nobody is killed or waited for who is another user's.
+#[test]
+fn a_process_of_another_user_with_the_same_mark_is_in_nobodys_way() {
+    if skipped_without_root("a_process_of_another_user_with_the_same_mark") {
+        return;
+    }
+    let place = Place::new();
+    let home = place.path("tree/home");
+    let inside = sleep(12);
+    let mut launch = place.start(&format!("exec {inside}"), &[&inside]);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", running(&inside)[0])).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max realtime timeout"));
+    let mark = line.unwrap().split_ascii_whitespace().nth(4).unwrap();
+    launch.kill().unwrap();
+    launch.wait().unwrap();
+
+    let marked = |words: &str, user: u32| {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--rttime={mark}:{mark}"));
+        let child = command.args(words.split(' ')).uid(user).gid(user).spawn();
+        until(words, || !running(words).is_empty());
+        child.unwrap()
+    };
+    let words = [13, 14].map(sleep);
+    let mut strangers = marked(&words[0], USER + 1);
+    let mut own = marked(&words[1], USER);
+    let mut next = place.command("boxmaker-stage", "echo next");
+    next.env("LAUNCHER_HOME", &home);
+    assert_eq!(launched(next).stdout, "next\n");
+    assert!(strangers.try_wait().unwrap().is_none());
+    // The twin: what has the mark and is the user's is taken for what is left of a sandbox.
+    assert_eq!(own.wait().unwrap().signal(), Some(9));
+    strangers.kill().unwrap();
+    strangers.wait().unwrap();
 }
 
 fn parent_of(pid: i32) -> i32 {

@@ -4,9 +4,10 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use sha2::{Digest, Sha256};
 
@@ -47,8 +48,15 @@ pub(super) fn end_marked(mark: u64) -> io::Result<()> {
     end(|found| found == mark)
 }
 
+/// How long the marked processes may take to end. One that was killed and hangs in the kernel runs no code any more.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Kills the processes whose mark is meant until a look at all of them finds none that runs.
+///
+/// # Errors
+/// `/proc` cannot be read, or one of them does not end.
 fn end(is_meant: impl Fn(u64) -> bool) -> io::Result<()> {
+    let begun = Instant::now();
     loop {
         let mut left = Vec::new();
         for entry in fs::read_dir("/proc")? {
@@ -57,13 +65,19 @@ fn end(is_meant: impl Fn(u64) -> bool) -> io::Result<()> {
                 continue;
             };
             if mark_of(pid).is_some_and(&is_meant) {
-                left.extend(strike(pid, &is_meant));
+                left.extend(strike(pid, &is_meant).map(|handle| (pid, handle)));
             }
         }
-        if left.is_empty() {
+        let Some((pid, _)) = left.first() else {
             return Ok(());
+        };
+        if begun.elapsed() > PATIENCE {
+            let text = format!(
+                "process {pid} of an earlier sandbox does not end; kill it, then try again"
+            );
+            return Err(io::Error::other(text));
         }
-        for handle in left {
+        for (_, handle) in left {
             await_end(&handle, Duration::from_millis(100));
             reap(&handle);
         }
@@ -82,9 +96,12 @@ fn strike(pid: i32, is_meant: impl Fn(u64) -> bool) -> Option<OwnedFd> {
         reap(&handle);
         return None;
     }
-    // ESRCH says that it has just ended.
-    let _: rustix::io::Result<()> = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
-    Some(handle)
+    match rustix::process::pidfd_send_signal(&handle, Signal::KILL) {
+        // Anybody can take the same limit. What a plain user started is that user's.
+        Err(Errno::PERM) if !rustix::process::geteuid().is_root() => None,
+        // ESRCH says that it has just ended.
+        _ => Some(handle),
+    }
 }
 
 /// Whether the process ended within `patience`.
