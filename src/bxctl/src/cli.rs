@@ -16,7 +16,8 @@ Example:
 Exit status: 0 done; 1 refused or failed; 2 usage or unusable input. A call
 that a signal interrupts ends by it: 130 in a shell after Ctrl-C.
 BOXMAKER_HOME and BOXMAKER_CONFIG say where boxmaker lives; --home and
---config override them.";
+--config override them. A plain user's own are ~/.local/state/boxmaker and
+~/.config/boxmaker.";
 
 /// The owner's command line of boxmaker: call tools, read grants and the log
 #[derive(Debug, Parser)]

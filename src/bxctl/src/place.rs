@@ -6,19 +6,24 @@ use std::path::{Path, PathBuf};
 
 pub use ipc::place::Place;
 
-/// The place that the words and the environment name; else a plain user's own if there is one, else the host's.
+/// The place that the words and the environment name; else the host's, where root asks or it is the only one there is; else
+/// a plain user's own.
 #[must_use]
 pub fn choose(home: Option<PathBuf>, config: Option<PathBuf>) -> Place {
     let environment = |name: &str| std::env::var_os(name);
     let own = match rustix::process::geteuid().is_root() {
         true => None,
-        // A user who has no boxmaker may still be let in to the host's.
-        false => {
-            Place::of_user(environment).filter(|place| place.home.exists() || place.config.exists())
-        }
+        false => Place::of_user(environment),
     };
-    own.unwrap_or_else(Place::of_host)
-        .unless_named(home, config, environment)
+    let is_there = |place: &Place| place.home.exists() || place.config.exists();
+    let host = Place::of_host();
+    own_or_hosts(own, host, is_there).unless_named(home, config, environment)
+}
+
+/// A user who has no boxmaker may still be let in to the host's; where there is none either, the user's is the one to make.
+fn own_or_hosts(own: Option<Place>, host: Place, is_there: impl Fn(&Place) -> bool) -> Place {
+    let is_chosen = |own: &Place| is_there(own) || !is_there(&host);
+    own.filter(is_chosen).unwrap_or(host)
 }
 
 /// The audit log of a place and its anchor.
@@ -76,6 +81,22 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_plain_user_is_told_of_the_hosts_place_only_where_that_is_the_only_one() {
+        let environment = |name: &str| (name == "HOME").then(|| "/home/ann".into());
+        let own = || Place::of_user(environment);
+        let host = Place::of_host();
+        let chosen = |there: &[&Place]| {
+            own_or_hosts(own(), host.clone(), |place: &Place| there.contains(&place))
+        };
+        let ann = own().unwrap();
+        assert_eq!(chosen(&[]), ann);
+        assert_eq!(chosen(&[&ann]), ann);
+        assert_eq!(chosen(&[&ann, &host]), ann);
+        assert_eq!(chosen(&[&host]), host);
+        assert_eq!(own_or_hosts(None, host.clone(), |_| false), host);
+    }
 
     #[test]
     fn a_group_is_named_as_the_group_file_names_it() {
