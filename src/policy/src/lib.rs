@@ -48,6 +48,7 @@
 //! ```
 
 pub mod arguments;
+pub mod budget;
 mod call;
 mod checks;
 mod command;

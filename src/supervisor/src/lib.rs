@@ -23,6 +23,7 @@ mod notify;
 mod place;
 mod restart;
 mod role;
+mod run;
 mod sandbox;
 mod share;
 mod stdio;

@@ -17,6 +17,12 @@ pub(crate) fn remark(text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
+/// Writes a line on standard error as it is, for programs.
+pub(crate) fn plain(text: &str) {
+    // As above.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
 /// Says `text` on standard output, at once.
 pub(crate) fn announce(text: &str) {
     let mut out = io::stdout().lock();

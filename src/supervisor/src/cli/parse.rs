@@ -1,130 +1,22 @@
-//! The command line of `boxmaker`: what was asked for, and the exit status. 0 done, 1 refused or failed, 2 usage or
-//! unusable input.
+//! The words of the command line: what was asked for, or what is wrong with the question.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::time::Duration;
 
-use ipc::place::Place;
 use lexopt::prelude::*;
+use policy::budget::Budget;
+use proto::Level;
 
-use crate::demo;
-use crate::doctor;
-use crate::explain::{self, ExplainError, Question};
-use crate::in_full;
-use crate::load::Directories;
-use crate::up::{self, UpError};
-use crate::voice;
+use super::{COMMANDS, Command, Places};
+use crate::explain::Question;
+use crate::run::Request;
 
-const HELP: &str = "\
-boxmaker: runs an agent's tools in sandboxes, as the owner's grants allow
-
-  boxmaker up [--home DIR] [--config DIR]
-      Start everything, in the foreground, until SIGTERM or SIGINT.
-  boxmaker explain TOOL [--grant ID] [--args JSON] [--json] [--home DIR] [--config DIR]
-      Print the plan of the sandbox that this call would get, and what this host makes of it for you: level and gaps.
-      Nothing is started in it.
-  boxmaker doctor [--json] [--config DIR]
-      Say what this host can enforce, layer by layer, and how to get the rest.
-  boxmaker demo [--state DIR]
-      Build a small system below DIR (default .state), start it, and make calls, some of which must fail.
-  boxmaker --help | --version
-
-  --home DIR    where state is kept (or BOXMAKER_HOME; default /var/lib/boxmaker, for a plain user
-                ~/.local/state/boxmaker)
-  --config DIR  the configuration (or BOXMAKER_CONFIG; default /etc/boxmaker, for a plain user ~/.config/boxmaker)
-
-The owner talks to a running boxmaker with bxctl.
-Exit status: 0 done, 1 refused or failed, 2 usage or unusable input.
-";
-
-/// The commands by their names.
-const COMMANDS: [&str; 4] = ["up", "explain", "doctor", "demo"];
-
-/// What was asked for.
-#[derive(Debug, PartialEq, Eq)]
-enum Command {
-    Help,
-    Version,
-    Up(Places),
-    Explain(Places, Question),
-    Demo(PathBuf),
-    Doctor(Places, bool),
-}
-
-/// The directories that were named on the command line.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Places {
-    home: Option<PathBuf>,
-    config: Option<PathBuf>,
-}
-
-/// Runs the program with the arguments of its process.
-#[must_use]
-pub fn main() -> ExitCode {
-    match parse(lexopt::Parser::from_env()) {
-        Ok(command) => run(command),
-        Err(error) => fail(
-            2,
-            &format!("{error}\n  boxmaker --help lists the commands and their options"),
-        ),
-    }
-}
-
-fn run(command: Command) -> ExitCode {
-    match command {
-        Command::Help => print!("{HELP}"),
-        Command::Version => println!("boxmaker {}", env!("CARGO_PKG_VERSION")),
-        Command::Up(places) => {
-            let directories = match directories(places) {
-                Ok(directories) => directories,
-                Err(error) => return fail(1, &error),
-            };
-            match up::up(&directories) {
-                Ok(()) => {}
-                Err(error @ UpError::Config(_)) => return fail(2, &error.to_string()),
-                Err(error) => return fail(1, &error.told()),
-            }
-        }
-        Command::Demo(state) => {
-            // What it configures must be writable by its owner alone, whatever this user's umask is.
-            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-            return demo::run(&state);
-        }
-        Command::Doctor(places, json) => {
-            let directories = match directories(places) {
-                Ok(directories) => directories,
-                Err(error) => return fail(1, &error),
-            };
-            match doctor::examine(&directories) {
-                Ok(diagnosis) if json => println!("{}", doctor::json(&diagnosis)),
-                Ok(diagnosis) => print!("{}", doctor::words(&diagnosis)),
-                Err(error) => return fail(1, &in_full(&error)),
-            }
-        }
-        Command::Explain(places, question) => {
-            let directories = match directories(places) {
-                Ok(directories) => directories,
-                Err(error) => return fail(1, &error),
-            };
-            match explain::explain(&directories, &question) {
-                Ok(text) => print!("{text}"),
-                Err(error @ (ExplainError::Config(_) | ExplainError::Forbidden(_))) => {
-                    return fail(2, &error.to_string());
-                }
-                Err(error) => return fail(1, &in_full(&error)),
-            }
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-fn fail(status: u8, message: &str) -> ExitCode {
-    voice::remark(message);
-    ExitCode::from(status)
-}
-
-fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+/// Reads them all.
+///
+/// # Errors
+/// The first word that makes no sense, with what it may have been meant to be.
+pub(super) fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let Some(first) = parser.next()? else {
         return Err("a command is missing".into());
     };
@@ -136,6 +28,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("explain") => parse_explain(parser),
             Some("demo") => parse_demo(parser),
             Some("doctor") => parse_doctor(parser),
+            Some("run") => parse_run(parser),
             other => {
                 let near = other.and_then(|name| policy::nearest(name, COMMANDS.iter().copied()));
                 let meant = did_you_mean(near);
@@ -216,6 +109,91 @@ fn parse_doctor(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Doctor(places, json))
 }
 
+/// Everything after `--` is the program's, whatever it looks like.
+fn parse_run(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let words: Vec<OsString> = parser.raw_args()?.collect();
+    let end = words.iter().position(|word| word == "--");
+    let Some(end) = end else {
+        if let [only] = words.as_slice()
+            && ["--help", "-h"].contains(&only.to_str().unwrap_or_default())
+        {
+            return Ok(Command::Help);
+        }
+        return Err("the program stands after --, for example: boxmaker run -- ls".into());
+    };
+    let (own, rest) = words.split_at(end);
+    let mut parser = lexopt::Parser::from_args(own);
+    let mut places = Places::default();
+    let mut request = Request {
+        profile: "tools/base".to_owned(),
+        budget: Budget::default(),
+        timeout: None,
+        level: None,
+        json: false,
+        home: None,
+        words: rest.get(1..).unwrap_or_default().to_vec(),
+    };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("home") => request.home = Some(parser.value()?.into()),
+            Long("config") => places.config = Some(parser.value()?.into()),
+            Long("profile") => request.profile = text(parser.value()?)?,
+            Long("allow") => {
+                let written = text(parser.value()?)?;
+                request
+                    .budget
+                    .add(Budget::parse(&written).map_err(|error| error.to_string())?);
+            }
+            Long("timeout") => {
+                let written = text(parser.value()?)?;
+                request.timeout = Some(duration(&written)?);
+            }
+            Long("confinement") => {
+                let written = text(parser.value()?)?;
+                request.level = Some(level(&written)?);
+            }
+            Long("json") => request.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => {
+                return Err(unexpected(
+                    &other,
+                    &[
+                        "profile",
+                        "allow",
+                        "timeout",
+                        "confinement",
+                        "json",
+                        "home",
+                        "config",
+                    ],
+                ));
+            }
+        }
+    }
+    if request.words.is_empty() {
+        return Err("after -- stands the program".into());
+    }
+    Ok(Command::Run(places, Box::new(request)))
+}
+
+fn duration(text: &str) -> Result<Duration, lexopt::Error> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("--timeout {text:?} is no time; write 30s, 5m or 1h30m").into()),
+    }
+}
+
+fn level(text: &str) -> Result<Level, lexopt::Error> {
+    match text {
+        "full" => Ok(Level::Full),
+        "partial" => Ok(Level::Partial),
+        _ => Err(format!(
+            "--confinement {text:?} is no level that a run may have; write full or partial"
+        )
+        .into()),
+    }
+}
+
 /// An argument that this command does not take, with the option that it may have been meant to be.
 fn unexpected(argument: &lexopt::Arg<'_>, options: &[&str]) -> lexopt::Error {
     let text = match argument {
@@ -240,31 +218,6 @@ fn did_you_mean(word: Option<&str>) -> String {
 
 fn text(value: OsString) -> Result<String, lexopt::Error> {
     value.into_string().map_err(lexopt::Error::NonUnicodeValue)
-}
-
-/// The directories that count: the command line, then the environment, then the default.
-fn directories(places: Places) -> Result<Directories, String> {
-    let environment = |name: &str| std::env::var_os(name);
-    let default = match rustix::process::geteuid().is_root() {
-        true => Some(Place::of_host()),
-        false => Place::of_user(environment),
-    };
-    let named_both = |places: &Places| places.home.is_some() && places.config.is_some();
-    let default = match default {
-        Some(place) => place,
-        None if named_both(&places) => Place::of_host(),
-        None => return Err("HOME is not set: name --home and --config".to_owned()),
-    };
-    let place = default.unless_named(places.home, places.config, environment);
-    let whole = |path: PathBuf| {
-        std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-    Ok(Directories {
-        home: whole(place.home)?,
-        config: whole(place.config)?,
-        binaries: own.parent().map_or_else(|| "/".into(), PathBuf::from),
-    })
 }
 
 #[cfg(test)]
@@ -314,6 +267,56 @@ mod tests {
             parsed(&words),
             Ok(Command::Explain(Places::default(), question))
         );
+    }
+
+    #[test]
+    fn a_run_takes_its_own_options_and_leaves_the_rest_to_the_program() {
+        let words = [
+            "run",
+            "--allow",
+            "fs:read:a",
+            "--allow=env:B",
+            "--timeout",
+            "90s",
+            "--confinement",
+            "partial",
+            "--json",
+            "--",
+            "ls",
+            "--json",
+            "--",
+            "-h",
+        ];
+        let request = Request {
+            profile: "tools/base".to_owned(),
+            budget: Budget::parse("fs:read:a,env:B").unwrap(),
+            timeout: Some(Duration::from_secs(90)),
+            level: Some(Level::Partial),
+            json: true,
+            home: None,
+            words: ["ls", "--json", "--", "-h"].map(OsString::from).to_vec(),
+        };
+        let run = Command::Run(Places::default(), Box::new(request));
+        assert_eq!(parsed(&words), Ok(run));
+        assert_eq!(parsed(&["run", "--help"]), Ok(Command::Help));
+        for (words, says) in [
+            (&["run", "ls"] as &[&str], "stands after --"),
+            (&["run", "--"], "after -- stands the program"),
+            (&["run", "ls", "--", "-l"], "\"ls\" is one word too many"),
+            (
+                &["run", "--alow", "io", "--", "ls"],
+                "did you mean --allow?",
+            ),
+            (&["run", "--timeout", "0s", "--", "ls"], "is no time"),
+            (&["run", "--confinement", "none", "--", "ls"], "is no level"),
+            (
+                &["run", "--allow", "net", "--", "ls"],
+                "no host can be reached",
+            ),
+        ] {
+            let error = parsed(words).unwrap_err();
+            assert!(error.contains(says), "{words:?}: {error}");
+        }
     }
 
     #[test]
