@@ -1,3 +1,4 @@
+mod bare;
 mod narrowing;
 mod trees;
 
