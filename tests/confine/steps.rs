@@ -7,6 +7,7 @@
     reason = "a test that cannot go on panics, also outside its own function"
 )]
 
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use boxmaker_tests::binaries::{binary, skipped_without_root};
 use boxmaker_tests::sandbox::{await_pool, launcher_with_pool, plan, stdio};
 use confine::Step;
 use confine::launch::{IdentityChoice, LaunchError, Launcher, Prepared};
-use proto::audit::ExitCause;
+use confine::plan::{LandlockRule, Rule};
+use proto::audit::{ExitCause, ExitStatus};
 use proto::{Confinement, Layer, Level};
 use tempfile::TempDir;
 
@@ -242,4 +244,29 @@ fn leaving_no_step_out_is_full() {
         assert_eq!(confinement.gaps, []);
         assert!(confinement.satisfies(Level::Full));
     }
+}
+
+/// A profile's `exec` may match more programs than a process may have descriptors.
+#[test]
+fn there_may_be_more_rules_than_descriptors() {
+    if skipped_without_root("there_may_be_more_rules_than_descriptors") {
+        return;
+    }
+    let mut many = plan(&["/usr/bin/sh", "-c", "exit 3"]);
+    many.limits.files = 64;
+    for program in fs::read_dir("/usr/bin").unwrap().take(300) {
+        many.landlock.push(LandlockRule {
+            path: program.unwrap().path().display().to_string(),
+            rule: Rule::Execute,
+        });
+    }
+    assert!(many.landlock.len() > 200);
+    let launcher = launcher_with_pool(&binary("boxmaker-stage"), "rules", 0);
+    let (ends, _output) = stdio();
+    let prepared = launcher
+        .prepare(many, Vec::new(), ends, IdentityChoice::Fresh)
+        .unwrap();
+    assert_eq!(prepared.confinement().gaps, []);
+    let ended = prepared.start().unwrap().wait(Duration::from_secs(30));
+    assert_eq!(ended.exit, Some(ExitStatus::Code(3)));
 }

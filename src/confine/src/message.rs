@@ -84,7 +84,7 @@ steps! {
     Processes = "processes",
     /// Inner: make the new root read-only.
     RootFlags = "root-flags",
-    /// Inner: open the paths of the Landlock rules, while everything can still be opened.
+    /// Inner: make the Landlock rules, while everything can still be opened.
     OpenRules = "open-rules",
     /// Inner: drop the supplementary groups.
     Groups = "groups",

@@ -133,6 +133,23 @@ static void act_mark(char **words)
 	done("set");
 }
 
+static void act_marks(char **words)
+{
+	char names[512];
+
+	attempt(listxattr(words[0], names, sizeof names), words[0]);
+	done("listed");
+}
+
+/* PATH NAME */
+static void act_mark_of(char **words)
+{
+	char value[512];
+
+	attempt(getxattr(words[0], words[1], value, sizeof value), words[1]);
+	done("read");
+}
+
 /* PATH: the right to raw sockets for whoever runs it. */
 static void act_carry(char **words)
 {
@@ -458,6 +475,8 @@ const struct act files[] = {
 	{ "truncate", 1, act_truncate },
 	{ "touch", 1, act_touch },
 	{ "mark", 2, act_mark },
+	{ "marks", 1, act_marks },
+	{ "mark-of", 2, act_mark_of },
 	{ "carry", 1, act_carry },
 	{ "remove", 1, act_remove },
 	{ "directory", 1, act_directory },

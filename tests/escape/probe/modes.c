@@ -23,6 +23,14 @@ static long give(const char *call, const char *path, mode_t mode)
 		return syscall(SYS_chmod, path, 0xdeadbeef00000000 | mode);
 	if (!strcmp(call, "fchmod"))
 		return syscall(SYS_fchmod, need(open(path, O_RDONLY), path), mode);
+	if (!strcmp(call, "nothing")) {
+		file = syscall(SYS_openat, AT_FDCWD, path, O_ACCMODE);
+		return file < 0 ? -1 : syscall(SYS_fchmod, file, mode);
+	}
+	if (!strcmp(call, "nothing-open")) {
+		file = syscall(SYS_open, path, O_ACCMODE);
+		return file < 0 ? -1 : syscall(SYS_fchmod, file, mode);
+	}
 	if (!strcmp(call, "fchmodat"))
 		return syscall(SYS_fchmodat, AT_FDCWD, path, mode);
 	if (!strcmp(call, "fchmodat2"))

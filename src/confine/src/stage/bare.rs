@@ -41,9 +41,9 @@ impl Places {
         }
     }
 
-    /// Opens the path of every rule of the plan: what came by descriptor by that, what lies in it beneath it, and what
+    /// Makes every rule of the plan: what came by descriptor by that, what lies in it beneath it, and what
     /// the plan found without links, without links.
-    pub(super) fn open_rules(&self, plan: &Plan, steps: Steps) -> Result<Rules, StageError> {
+    pub(super) fn rules(&self, plan: &Plan, abi: u8, steps: Steps) -> Result<Rules, StageError> {
         let rules = match steps.has(Step::OpenRules) {
             true => plan.landlock.as_slice(),
             false => &[],
@@ -53,7 +53,7 @@ impl Places {
             .zip(&self.trees)
             .map(|((path, ..), tree)| (path, tree.as_fd()))
             .collect();
-        landlock::open(rules, |path, rule| match rule {
+        landlock::make(rules, abi, steps, |path, rule| match rule {
             Rule::Scratch => duplicate(self.scratch.as_fd()),
             Rule::Tree(_) => open_granted(&trees, path),
             Rule::Read | Rule::Execute | Rule::Device => place::open_plain(path),

@@ -203,7 +203,7 @@ impl Begun {
             true => plan.landlock.as_slice(),
             false => &[],
         };
-        let rules = landlock::open(rules, |path, _| {
+        let rules = landlock::make(rules, inner.landlock_abi, steps, |path, _| {
             rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         })?;
         Ok(Standing {
@@ -223,7 +223,7 @@ fn keep_root(
 ) -> Result<Standing, StageError> {
     let (places, directory) = bare::Places::take(received)?;
     let readings = Readings::open().at(Step::Report, "/proc/self")?;
-    let rules = places.open_rules(&inner.plan, steps)?;
+    let rules = places.rules(&inner.plan, inner.landlock_abi, steps)?;
     let planted = Canaries::plant(directory, true, filters.narrower)
         .and_then(|canaries| canaries.open_to_all().map(|()| canaries));
     Ok(Standing {

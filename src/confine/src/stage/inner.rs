@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::descendants::Descendants;
 use super::ground::{Standing, Waiting};
-use super::{At, StageError, Steps, bare, landlock, privileges, run};
+use super::{At, StageError, Steps, bare, privileges, run};
 use crate::message::{FromStage, Inner, Step, ToStage, receive, send};
 
 pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
@@ -36,7 +36,6 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
     let Inner {
         mut plan,
         identity,
-        landlock_abi,
         one_user,
         bare,
         ..
@@ -61,7 +60,7 @@ pub(super) fn run(wire: &Wire, steps: Steps) -> Result<ExitCode, StageError> {
         rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
     })?;
     let reaper = run::Reaper::new(descendants)?;
-    landlock::restrict(rules, landlock_abi, steps)?;
+    rules.restrict()?;
     canaries.after_landlock();
     steps.take(Step::Seccomp, || {
         filters.own.install().at(Step::Seccomp, "install")

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use rustix::io::Errno;
 
@@ -23,7 +23,7 @@ pub(crate) fn available() -> Landlock {
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::Execute)
             .and_then(Ruleset::create)
-            .and_then(landlock::RulesetCreated::restrict_self);
+            .and_then(RulesetCreated::restrict_self);
         match restricted.map(|status| status.landlock) {
             Ok(LandlockStatus::Available { effective_abi, .. }) => {
                 Landlock::Abi(effective_abi as u8)
@@ -36,27 +36,17 @@ pub(crate) fn available() -> Landlock {
     .unwrap_or(Landlock::Refused)
 }
 
-/// The rules with their paths opened.
-pub(super) struct Rules(Vec<(OwnedFd, BitFlags<AccessFs>)>);
+/// The rules, held by the kernel, that a process is about to have; none if every part is left out.
+pub(super) struct Rules(Option<RulesetCreated>);
 
-/// Opens the path of every rule by `open`. A path that is not there grants nothing and is no fault.
-pub(super) fn open(
+/// Makes the rules. The path of each is opened by `open` and let go at once, so that there may be more of them than descriptors;
+/// one that is not there grants nothing and is no fault. Each of the three parts can be left out by itself.
+pub(super) fn make(
     rules: &[LandlockRule],
+    abi: u8,
+    steps: Steps,
     open: impl Fn(&str, Rule) -> Result<OwnedFd, Errno>,
 ) -> Result<Rules, StageError> {
-    let mut opened = Vec::new();
-    for LandlockRule { path, rule } in rules {
-        match open(path, *rule) {
-            Ok(descriptor) => opened.push((descriptor, rights(*rule))),
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno).at(Step::OpenRules, path),
-        }
-    }
-    Ok(Rules(opened))
-}
-
-/// Restricts the process. Each of the three parts can be left out by itself.
-pub(super) fn restrict(rules: Rules, abi: u8, steps: Steps) -> Result<(), StageError> {
     let abi = ABI::from(i32::from(abi));
     let step = Step::LandlockFs;
     let files = if steps.has(Step::LandlockFs) {
@@ -75,7 +65,7 @@ pub(super) fn restrict(rules: Rules, abi: u8, steps: Steps) -> Result<(), StageE
         BitFlags::EMPTY
     };
     if files.is_empty() && ports.is_empty() && scopes.is_empty() {
-        return Ok(());
+        return Ok(Rules(None));
     }
     // What the ABI knows must be enforced or the step fails; what it does not know is not asked for, and the
     // canaries find it missing.
@@ -96,9 +86,14 @@ pub(super) fn restrict(rules: Rules, abi: u8, steps: Steps) -> Result<(), StageE
         .create()
         .at(step, "create ruleset")?
         .no_new_privs(false);
-    for (descriptor, rights) in rules.0 {
+    for LandlockRule { path, rule } in rules {
+        let descriptor = match open(path, *rule) {
+            Ok(descriptor) => descriptor,
+            Err(Errno::NOENT) => continue,
+            Err(errno) => return Err(errno).at(Step::OpenRules, path),
+        };
         let kind = rustix::fs::fstat(&descriptor)
-            .at(step, "rule path")?
+            .at(Step::OpenRules, path)?
             .st_mode;
         let directory = rustix::fs::FileType::from_raw_mode(kind).is_dir();
         let known = if directory {
@@ -106,14 +101,21 @@ pub(super) fn restrict(rules: Rules, abi: u8, steps: Steps) -> Result<(), StageE
         } else {
             files & AccessFs::from_file(abi)
         };
-        let rights = rights & known;
+        let rights = rights(*rule) & known;
         if !rights.is_empty() {
             let rule = PathBeneath::new(descriptor, rights);
-            ruleset = ruleset.add_rule(rule).at(step, "add rule")?;
+            ruleset = ruleset.add_rule(rule).at(Step::OpenRules, path)?;
         }
     }
-    ruleset.restrict_self().at(step, "restrict")?;
-    Ok(())
+    Ok(Rules(Some(ruleset)))
+}
+
+impl Rules {
+    /// Restricts the process.
+    pub(super) fn restrict(self) -> Result<(), StageError> {
+        let restricted = self.0.map(RulesetCreated::restrict_self).transpose();
+        restricted.map(drop).at(Step::LandlockFs, "restrict")
+    }
 }
 
 /// The rights that a rule of the plan stands for.
