@@ -1,13 +1,17 @@
 //! The streams of a run: every byte both ways, and of a terminal or a socket no more than its bytes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::place::{Ended, places};
+use boxmaker_tests::plain::USER;
+
+use crate::place::{Ended, Who, places};
 
 #[test]
 fn megabytes_pass_both_ways() {
@@ -44,10 +48,10 @@ fn both_outputs_are_kept_apart_and_nothing_of_boxmakers_is_in_the_first() {
     }
 }
 
-/// What a stream is inside: a socket of the caller's is not handed on, a file and a pipe are.
+/// What a stream is inside: of a file or a socket it has a pipe, or it could do more with it than read and write.
 #[test]
-fn a_socket_stays_with_boxmaker_and_its_bytes_pass() {
-    for place in places("a_socket_stays_with_boxmaker") {
+fn files_and_sockets_stay_with_boxmaker_and_their_bytes_pass() {
+    for place in places("files_and_sockets_stay_with_boxmaker") {
         let run = |words: &[&str], stdin: Stdio| {
             let mut command = place.command(&[]);
             Ended::of(command.args(words).stdin(stdin).output().unwrap()).out
@@ -61,9 +65,37 @@ fn a_socket_stays_with_boxmaker_and_its_bytes_pass() {
         let itself = ["readlink", "/proc/self/fd/0"];
         assert!(run(&itself, socket()).starts_with("pipe:["));
         assert_eq!(run(&["cat"], socket()), "over a socket\n");
-        // The twin: a file is the file itself.
-        assert!(!run(&itself, file()).starts_with("pipe:["));
+        assert!(run(&itself, file()).starts_with("pipe:["));
         assert_eq!(run(&["cat"], file()), "a note\n");
+        // The twin: the null device is itself.
+        assert_eq!(run(&itself, Stdio::null()), "/dev/null\n");
+    }
+}
+
+#[test]
+fn the_mode_of_a_file_that_is_a_stream_cannot_be_changed() {
+    for place in places("the_mode_of_a_file_that_is_a_stream") {
+        let mode = || fs::metadata(place.path("files/note")).unwrap().mode() & 0o777;
+        let before = mode();
+        let script = "import os; os.fchmod(0, 0o777)";
+        let stdin = || Stdio::from(File::open(place.path("files/note")).unwrap());
+        let mut command = place.command(&[]);
+        command.args(["/usr/bin/python3", "-c", script]);
+        command.stdin(stdin()).stdout(Stdio::null());
+        let ended = Ended::of(command.output().unwrap());
+        // Of the pipe it may be; that is its own.
+        assert_eq!(mode(), before, "{ended:?}");
+        // The twin: with the file in hand its owner can.
+        if place.who == Who::Plain && rustix::process::geteuid().is_root() {
+            let mut command = Command::new("/usr/bin/python3");
+            command
+                .args(["-c", script])
+                .uid(USER)
+                .gid(USER)
+                .stdin(stdin());
+            assert!(command.status().unwrap().success());
+            assert_eq!(mode(), 0o777);
+        }
     }
 }
 

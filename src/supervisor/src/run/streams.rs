@@ -1,6 +1,6 @@
-//! The standard streams of the program. What is a file, a pipe or the null device is handed to it as it is. A terminal, a
-//! socket or another device stays with boxmaker, which copies: with one of these in hand the program could do more than
-//! read and write.
+//! The standard streams of the program. A pipe without a name and the null device are handed to it as they are. A file, a
+//! terminal, a socket or another device stays with boxmaker, which copies: with one of these in hand the program could do
+//! more than read and write, such as change the mode of the file.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,9 +8,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
 use confine::launch::StageStdio;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, FsWord};
 
 use crate::stdio::Pipe;
+
+/// The file system of pipes without a name (`PIPEFS_MAGIC` of `linux/magic.h`).
+const PIPES: FsWord = 0x5049_5045;
 
 /// Streams that are copied, before the program runs.
 #[derive(Debug, Default)]
@@ -88,7 +91,8 @@ impl Pumps {
 fn passable(stream: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let stat = rustix::fs::fstat(stream)?;
     let passes = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::Fifo => true,
+        // One with a name is a file of somebody's.
+        FileType::Fifo => rustix::fs::fstatfs(stream)?.f_type == PIPES,
         FileType::CharacterDevice => {
             let null = rustix::fs::stat("/dev/null")?;
             null.st_rdev == stat.st_rdev
