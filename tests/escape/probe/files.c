@@ -141,7 +141,6 @@ static void act_marks(char **words)
 	done("listed");
 }
 
-/* PATH NAME */
 static void act_mark_of(char **words)
 {
 	char value[512];
