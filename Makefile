@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernel machine protections bench bench-seccomp gate audit binaries format clippy doc deny fuzz fuzz-build rules
+.PHONY: help demo test test-kernel machine protections bench bench-seccomp mutants gate audit binaries format clippy doc deny fuzz fuzz-build rules
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench   time launches and calls beside bubblewrap, as root; the figures also go to target/bench/'
 	@echo 'make bench-seccomp   time the system call filter beside the one that seccompiler makes'
 	@echo 'make fuzz    feed everything that reads what others wrote with chance, ten minutes each; FUZZ_SECONDS shortens it'
+	@echo 'make mutants   change what decides, one place at a time, and list what no unit test notices; needs the network once'
 	@echo 'make gate    what every commit must pass, without tests'
 	@echo 'make audit   compare the dependencies with the RustSec advisories; needs the network'
 
@@ -82,6 +83,10 @@ fuzz-build:
 
 fuzz:
 	scripts/fuzz
+
+# Long, and a fetch the first time: not part of the gate.
+mutants:
+	scripts/mutants
 
 rules:
 	scripts/check-lines
