@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::place::places;
+use crate::place::{Ended, bare, places};
 
 #[test]
 fn a_file_is_read_if_the_budget_says_so_and_else_is_not_there() {
@@ -159,4 +159,37 @@ fn everything_behind_the_dashes_is_the_programs() {
         let out = String::from_utf8(output.stdout).unwrap();
         assert_eq!(out, "--allow\nfs:read:/\n--\n--json\n-h\n");
     }
+}
+
+#[test]
+fn where_no_namespace_can_be_made_the_budget_holds_and_the_gaps_are_said() {
+    let Some(place) = bare("where_no_namespace_can_be_made") else {
+        return;
+    };
+    let read =
+        |options: &[&str], file: &str| Ended::of(place.run(options, &["cat", &place.show(file)]));
+    let without = read(&[], "files/note");
+    assert_eq!(
+        (without.code, without.out.as_str()),
+        (Some(1), ""),
+        "{without:?}"
+    );
+    assert!(without.err.contains("Permission denied"), "{without:?}");
+    let with = read(&["--allow", "fs:read:note"], "files/note");
+    assert_eq!(
+        (with.code, with.out.as_str()),
+        (Some(0), "a note\n"),
+        "{with:?}"
+    );
+    assert!(with.err.contains("confinement partial"), "{with:?}");
+    assert!(with.err.contains("gaps: mount pid net"), "{with:?}");
+    let full = read(
+        &["--allow", "fs:read:note", "--confinement", "full"],
+        "files/note",
+    );
+    assert_eq!((full.code, full.out.as_str()), (Some(125), ""), "{full:?}");
+    assert!(
+        full.err.contains("no namespaces can be made here"),
+        "{full:?}"
+    );
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use boxmaker_tests::binaries::{binary, skipped_without_root, skipped_without_user_namespaces};
-use boxmaker_tests::plain::USER;
+use boxmaker_tests::plain::{USER, without_namespaces};
 use tempfile::TempDir;
 
 /// Who starts boxmaker.
@@ -15,6 +15,8 @@ use tempfile::TempDir;
 pub(crate) enum Who {
     Root,
     Plain,
+    /// A plain user who can make no namespaces.
+    Bare,
 }
 
 /// Binaries, files and the logs of runs, of one user.
@@ -33,6 +35,11 @@ pub(crate) fn places(test: &str) -> Vec<Place> {
         places.push(Place::new(Who::Plain));
     }
     places
+}
+
+/// That of a plain user where no namespaces can be made.
+pub(crate) fn bare(test: &str) -> Option<Place> {
+    (!skipped_without_user_namespaces(test)).then(|| Place::new(Who::Bare))
 }
 
 impl Place {
@@ -59,6 +66,16 @@ impl Place {
             "extends = \"tools/base\"\nexec = [\"/usr/bin/sleep\", \"/usr/bin/setsid\"]\n",
         )
         .unwrap();
+        if who != Who::Root {
+            for below in [
+                "",
+                "/profiles",
+                "/profiles/tools",
+                "/profiles/tools/sleeper.toml",
+            ] {
+                place.give(&format!("config{below}"));
+            }
+        }
         for below in ["state", "files", "files/deep", "files/note", "out"] {
             place.give(below);
         }
@@ -67,7 +84,7 @@ impl Place {
 
     /// To whoever runs; what is written is never root's.
     pub(crate) fn give(&self, below: &str) {
-        if rustix::process::geteuid().is_root() && (self.who == Who::Plain || below != "state") {
+        if rustix::process::geteuid().is_root() && (self.who != Who::Root || below != "state") {
             chown(self.path(below), Some(USER), Some(USER)).unwrap();
         }
     }
@@ -82,7 +99,11 @@ impl Place {
 
     /// `boxmaker run` with these options, up to `--`. Root's log is in a home that is named, or it would be the host's.
     pub(crate) fn command(&self, options: &[&str]) -> Command {
-        let mut command = Command::new(self.path("bin/boxmaker"));
+        let program = self.path("bin/boxmaker");
+        let mut command = match self.who {
+            Who::Bare => without_namespaces(&program),
+            Who::Root | Who::Plain => Command::new(program),
+        };
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -98,7 +119,7 @@ impl Place {
             Who::Plain if rustix::process::geteuid().is_root() => {
                 command.uid(USER).gid(USER);
             }
-            Who::Plain => {}
+            Who::Plain | Who::Bare => {}
         }
         command.args(options).arg("--");
         command
@@ -108,7 +129,7 @@ impl Place {
     pub(crate) fn home(&self) -> PathBuf {
         match self.who {
             Who::Root => self.path("state/root"),
-            Who::Plain => self.path("state/boxmaker-run/1"),
+            Who::Plain | Who::Bare => self.path("state/boxmaker-run/1"),
         }
     }
 
