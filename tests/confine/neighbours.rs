@@ -232,7 +232,7 @@ const KEEPS: Expected<'_> = &[
     ("port", "EPERM"),
     ("segment", "ENOSYS"),
     ("messages", "ENOSYS"),
-    ("shared", "ENOENT"),
+    ("shared", "ok"),
 ];
 
 const BY_NAME: Expected<'_> = &[

@@ -210,7 +210,7 @@ fn git_log_may_execute_git_and_nothing_else() {
         (1, vec!["/usr/bin/git".to_owned()])
     );
     // The twin: what the profile's comment says for other commands.
-    let profile = room.config().join("profiles/tools/git.toml");
+    let profile = room.config().join("profiles/tools/git-log.toml");
     let text = std::fs::read_to_string(&profile).unwrap();
     let more = format!("exec = [\"/usr/lib/git-core/*\"]\n{text}");
     std::fs::write(&profile, more).unwrap();

@@ -10,4 +10,5 @@ mod budget;
 mod ends;
 mod log;
 mod place;
+mod programs;
 mod streams;

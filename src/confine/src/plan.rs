@@ -75,7 +75,7 @@ pub enum Mount {
     },
     /// `/proc` of the own pid namespace, processes only (`subset=pid`).
     Proc,
-    /// `/dev` with `null`, `zero`, `full`, `random`, `urandom` and the links to descriptors.
+    /// `/dev` with `null`, `zero`, `full`, `random`, `urandom`, the links to descriptors, and `shm` as a link to `/tmp`.
     Devices,
     /// A private `/tmp` in memory, owned by the sandbox's uid. In a bare sandbox a directory of its own, without these
     /// limits; `/tmp` stands for it in the plan, and becomes its path in the environment.

@@ -118,7 +118,7 @@ static void by_name(const char *nonce, int key, long index, int port, const char
 	file = syscall(SYS_mq_open, name, O_RDONLY, 0, NULL);
 	count(MESSAGES, file);
 	close(file);
-	snprintf(name, sizeof name, "/dev/shm/many-%s-%ld", nonce, index);
+	snprintf(name, sizeof name, "/dev/shm/share-%s-%ld", nonce, index);
 	count(SHARED, stat(name, &seen));
 }
 
@@ -266,7 +266,7 @@ void neighbour(char **words)
 	snprintf(name, sizeof name, "many-%s-%s", words[0], words[2]);
 	queue = syscall(SYS_mq_open, name, O_CREAT | O_EXCL | O_RDWR, 0666, &(struct mq_attr){ .mq_maxmsg = 1, .mq_msgsize = 1 });
 	states[MESSAGES] = kept_or(queue);
-	snprintf(name, sizeof name, "/dev/shm/many-%s-%s", words[0], words[2]);
+	snprintf(name, sizeof name, "/dev/shm/share-%s-%s", words[0], words[2]);
 	states[SHARED] = kept_or(mkdir(name, 0755));
 	printf("{\"port\":%d,\"scratch\":\"%s\",\"keeps\":{", ntohs(host.sin_port), scratch);
 	for (int way = SCRATCH; way < WAYS; way++)
@@ -300,7 +300,7 @@ void neighbour(char **words)
 	shmctl(segment, IPC_RMID, NULL);
 	snprintf(name, sizeof name, "many-%s-%s", words[0], words[2]);
 	syscall(SYS_mq_unlink, name);
-	rmdir((snprintf(name, sizeof name, "/dev/shm/many-%s-%s", words[0], words[2]), name));
+	rmdir((snprintf(name, sizeof name, "/dev/shm/share-%s-%s", words[0], words[2]), name));
 	snprintf(scratch, sizeof scratch, "%s/many-%s-%s", temporary ? temporary : "/tmp", words[0], words[2]);
 	unlink(scratch);
 	unlink((snprintf(name, sizeof name, "%s.socket", scratch), name));

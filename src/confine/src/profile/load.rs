@@ -11,16 +11,21 @@ use super::{Limits, Profile};
 use crate::plan::Namespace;
 use crate::seccomp;
 
-const BUILT_IN: &[(&str, &str)] = &[
-    (
-        "tools/base",
-        include_str!("../../../../profiles/tools/base.toml"),
-    ),
-    (
-        "roles/brokerd",
-        include_str!("../../../../profiles/roles/brokerd.toml"),
-    ),
-];
+/// The profiles that are there without any file, each by its name.
+macro_rules! built_in {
+    ($($name:literal,)+) => {
+        &[$(($name, include_str!(concat!("../../../../profiles/", $name, ".toml"))),)+]
+    };
+}
+
+const BUILT_IN: &[(&str, &str)] = built_in! {
+    "tools/base",
+    "tools/git",
+    "tools/node",
+    "tools/python",
+    "tools/shell",
+    "roles/brokerd",
+};
 
 /// One file, checked by itself.
 struct Checked {

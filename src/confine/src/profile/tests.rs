@@ -29,7 +29,9 @@ fn the_built_in_profiles_load_and_are_what_the_documents_say() {
         .iter()
         .map(|profile| profile.name.as_str())
         .collect();
-    assert_eq!(names, ["roles/brokerd", "tools/base"]);
+    let tools = ["base", "git", "node", "python", "shell"].map(|name| format!("tools/{name}"));
+    assert_eq!(names[0], "roles/brokerd");
+    assert_eq!(names[1..], tools);
     let base = profiles.get("tools/base").unwrap();
     assert_eq!(base.namespaces.len(), 6);
     assert_eq!(base.exec, [""; 0]);
@@ -120,7 +122,7 @@ fn circles_and_unknown_parents_are_errors() {
     assert!(own[0].rule.contains("circle"), "{own:?}");
     assert_eq!(
         error("extends = 'tools/bas'").to_string(),
-        "profiles/tools/x.toml:1: there is no profile \"tools/bas\"; did you mean \"tools/base\"? name one of roles/brokerd, tools/base"
+        "profiles/tools/x.toml:1: there is no profile \"tools/bas\"; did you mean \"tools/base\"? name one of roles/brokerd, tools/base, tools/git, tools/node, tools/python, tools/shell"
     );
 }
 
@@ -195,8 +197,8 @@ fn each_kind_of_mistake_is_told_in_full() {
             "`env.X`: invalid type: integer `1`, expected a text in quotes; write a text in quotes".to_owned(),
         ),
         (
-            "extends = 'tools/none'",
-            "there is no profile \"tools/none\"; name one of roles/brokerd, tools/base".to_owned(),
+            "extends = 'tools/absent'",
+            "there is no profile \"tools/absent\"; name one of roles/brokerd, tools/base, tools/git, tools/node, tools/python, tools/shell".to_owned(),
         ),
     ] {
         let told = error(&format!("seccomp = ['base']\n{line}\n")).to_string();

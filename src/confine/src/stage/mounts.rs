@@ -30,6 +30,8 @@ const DEVICE_LINKS: &[(&str, &str)] = &[
     ("stdin", "/proc/self/fd/0"),
     ("stdout", "/proc/self/fd/1"),
     ("stderr", "/proc/self/fd/2"),
+    // Where the C library keeps named semaphores and shared memory.
+    ("shm", SCRATCH),
 ];
 
 /// Flags of a mount whose files are data.

@@ -39,9 +39,23 @@ pub(crate) fn words(diagnosis: &Diagnosis) -> String {
         &format!("Linux {},", diagnosis.kernel),
         &format!("as {who}{place}, {landlock}"),
     );
+    // Profiles that come to the same are told together, in their order.
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for finding in &diagnosis.profiles {
-        text.push_str(&format!("\nprofile {}\n", finding.of));
-        text.push_str(&one(&finding.outcome, advisor));
+        let outcome = one(&finding.outcome, advisor);
+        match told.iter_mut().find(|(other, _)| *other == outcome) {
+            Some((_, names)) => names.push(&finding.of),
+            None => told.push((outcome, vec![&finding.of])),
+        }
+    }
+    for (outcome, names) in told {
+        let head = match names.len() {
+            1 => "profile ",
+            _ => "profiles ",
+        };
+        text.push('\n');
+        text.push_str(&folded(head, &names.join(" ")));
+        text.push_str(&outcome);
     }
     let uid_gaps = diagnosis
         .paths

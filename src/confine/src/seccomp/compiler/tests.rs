@@ -162,7 +162,9 @@ fn decisions_answer_as_the_levels_say() {
 
 #[test]
 fn bits_that_lead_to_the_same_are_asked_for_at_once() {
-    let open = Joined::read(&["base"]).unwrap().refused("open");
+    // The four about set-id bits, which also ask for the mode.
+    let mut open = Joined::read(&["base"]).unwrap().refused("open");
+    open.retain(|all| all.iter().any(|(atom, _)| atom.argument == 2));
     assert_eq!(open.len(), 4);
     let levels = vec![Level {
         alternatives: open,
