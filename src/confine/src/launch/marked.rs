@@ -16,8 +16,9 @@ use crate::measure::mark;
 /// A bit that no limit has that means anything: as microseconds, 146 000 years.
 const HIGH: u64 = 1 << 62;
 
-/// The marks of one supervisor: this many of the bits below [`HIGH`] tell its sandboxes apart, the others are its own.
-const BITS: u32 = 20;
+/// The marks of one supervisor: this many of the bits below [`HIGH`] tell its sandboxes apart, more than there will be while one
+/// of them lives; the others are its own.
+const BITS: u32 = 36;
 
 /// The marks of the sandboxes of one supervisor, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,7 @@ fn end(is_meant: impl Fn(u64) -> bool) -> io::Result<()> {
         };
         if begun.elapsed() > PATIENCE {
             let text = format!(
-                "process {pid} of an earlier sandbox does not end; kill it, then try again"
+                "process {pid} of a sandbox without namespaces does not end; kill it, then start boxmaker again"
             );
             return Err(io::Error::other(text));
         }

@@ -147,19 +147,30 @@ impl Running {
         self.conclude(ended, detail)
     }
 
-    fn conclude(mut self, ended: Option<(ExitStatus, u64, u64)>, detail: Option<String>) -> Ended {
+    fn conclude(
+        mut self,
+        ended: Option<(ExitStatus, u64, u64)>,
+        mut detail: Option<String>,
+    ) -> Ended {
         let wall = boot_time().saturating_sub(self.started);
         let exit = ended.map(|(exit, ..)| exit);
         // The stage says that it ended when it has reaped everybody.
         self.sandbox.may_run(exit.is_none());
         let by_signal = !matches!(exit, Some(ExitStatus::Code(_)));
+        let left = match self.sandbox.is_bare() {
+            true => self.sandbox.end().err(),
+            false => None,
+        };
         let cause = match self.killer.cause() {
+            // Whatever else there is to say: not all of it has ended.
+            _ if left.is_some() => ExitCause::Lost,
             Some(cause) => cause,
             None if by_signal && self.sandbox.oom_kills() > 0 => ExitCause::Memory,
             None if exit.is_some() => ExitCause::Exited,
             // Pid 1 is gone and nobody here asked for it.
             None => ExitCause::Lost,
         };
+        detail = left.map(|error| error.to_string()).or(detail);
         let usage = Usage {
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
             cpu_ms: ended.map(|(_, cpu_ms, _)| cpu_ms),

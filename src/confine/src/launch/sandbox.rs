@@ -122,23 +122,32 @@ impl Sandbox {
     }
 }
 
-impl Drop for Sandbox {
-    fn drop(&mut self) {
+impl Sandbox {
+    /// Ends everything in it, and waits for that.
+    ///
+    /// # Errors
+    /// Without a pid namespace: something of it does not end, or nobody can be looked for.
+    pub(super) fn end(&mut self) -> std::io::Result<()> {
         self.kill();
         // Pid 1 is a zombie only after everything in its namespace is gone, so nothing of that is left when this returns.
         let id = WaitId::PidFd(self.handle.as_fd());
         while let Err(rustix::io::Errno::INTR) =
             rustix::process::waitid(id.clone(), WaitIdOptions::EXITED)
         {}
-        if let Some(Bare {
-            mark,
-            may_run: true,
-            ..
-        }) = self.bare
-        {
-            // Without `/proc` nobody can be found; the next start looks again.
-            let _: std::io::Result<()> = end_marked(mark);
+        match &mut self.bare {
+            Some(Bare { mark, may_run, .. }) if *may_run => {
+                *may_run = false;
+                end_marked(*mark)
+            }
+            _ => Ok(()),
         }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // Who waited for a program has heard of it; what has run nothing leaves nobody. The next start looks again.
+        let _: std::io::Result<()> = self.end();
         remove(&self.group);
     }
 }

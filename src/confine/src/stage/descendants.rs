@@ -39,11 +39,14 @@ impl Descendants {
     }
 
     /// Kills and reaps all of them, until none is left.
-    pub(super) fn end(&mut self) {
+    ///
+    /// # Errors
+    /// The list of the children cannot be read: who they are is for the launcher to find out.
+    pub(super) fn end(&mut self) -> io::Result<()> {
         loop {
             let struck = match self {
                 Self::Namespace => strike_namespace(),
-                Self::Children(list) => strike_children(list).unwrap_or(false),
+                Self::Children(list) => strike_children(list)?,
             };
             // One that was struck will end. Otherwise the list was read while it changed, and is read again.
             let mut how = (!struck).then_some(WaitPidFlag::WNOHANG);
@@ -52,7 +55,7 @@ impl Descendants {
                     Ok(WaitStatus::StillAlive) => break,
                     Ok(_) => how = Some(WaitPidFlag::WNOHANG),
                     Err(Errno::EINTR) => {}
-                    Err(_) => return,
+                    Err(_) => return Ok(()),
                 }
             }
         }

@@ -118,8 +118,9 @@ pub(super) fn wait_and_start(
     drop(used);
     let exit = stay(wire, &reaper, child);
     // Also if there is nobody left to tell: without a namespace nothing else would end them.
-    reaper.descendants.end();
+    let ended = reaper.descendants.end();
     let exit = exit?;
+    ended.at(step, "the list of children")?;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).at(step, "getrusage")?;
     let cpu = usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds();
     let ended = FromStage::Ended {
@@ -156,7 +157,10 @@ fn stay(wire: &Wire, reaper: &Reaper, program: Pid) -> Result<ExitStatus, StageE
                 Ok((ToStage::Stop {}, _)) => return Ok(ExitStatus::Signal(Signal::SIGKILL as u8)),
                 Ok(_) => {}
                 // Pid 1 ends, and the kernel kills the rest.
-                Err(_) => return Err("the launcher is gone").at(step, "standard input"),
+                Err(MessageError::Closed) => {
+                    return Err("the launcher is gone").at(step, "standard input");
+                }
+                Err(error) => return Err(error).at(step, "standard input"),
             }
         }
     }
