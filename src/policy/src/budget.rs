@@ -227,7 +227,24 @@ mod tests {
     use super::*;
 
     fn effects(text: &str) -> Vec<Effect> {
-        Budget::parse(text).unwrap().items
+        let budget = Budget::parse(text).unwrap();
+        budget.effects().cloned().collect()
+    }
+
+    #[test]
+    fn what_is_added_comes_after_what_was_there() {
+        let mut budget = Budget::parse("fs:read:a").unwrap();
+        budget.add(Budget::parse("env:B,io").unwrap());
+        assert_eq!(budget.to_string(), "fs:read:a,env:B,io");
+    }
+
+    #[test]
+    fn a_budget_may_be_as_long_as_the_bound_and_no_longer() {
+        let text = |length: usize| format!("fs:read:{}", "a".repeat(length - "fs:read:".len()));
+        assert_eq!(MOST, 65_536);
+        assert!(Budget::parse(&text(MOST)).is_ok());
+        let error = Budget::parse(&text(MOST + 1)).unwrap_err().to_string();
+        assert!(error.contains("longer than 65536 bytes"), "{error}");
     }
 
     #[test]
@@ -282,13 +299,6 @@ mod tests {
             assert!(error.contains("; "), "{error}");
         }
         assert_eq!(effects("fs:read:/a@b"), [Effect::Read("/a@b".to_owned())]);
-        let long = format!("fs:read:/{}", "a".repeat(MOST));
-        assert!(
-            Budget::parse(&long)
-                .unwrap_err()
-                .to_string()
-                .contains("longer than")
-        );
     }
 
     proptest! {

@@ -108,3 +108,34 @@ fn is_profile_name(name: &str) -> bool {
     name.split('/')
         .all(|part| !part.is_empty() && part.chars().all(plain))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_profile_name;
+
+    #[test]
+    fn a_profile_has_parts_of_small_letters_digits_and_two_marks() {
+        for name in [
+            "tools/base",
+            "a",
+            "tools/git-log",
+            "tools/python3",
+            "my_tools/2",
+        ] {
+            assert!(is_profile_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "/",
+            "tools/",
+            "/base",
+            "tools//base",
+            "Tools/base",
+            "tools/a.b",
+            "tools/é",
+            "a b",
+        ] {
+            assert!(!is_profile_name(name), "{name}");
+        }
+    }
+}
