@@ -442,3 +442,21 @@ fn the_line_of_a_key_is_found_however_its_table_is_written() {
         );
     }
 }
+
+#[test]
+fn a_log_has_room_for_a_megabyte_at_least() {
+    let load = |bytes: u64| {
+        let text = format!("[audit]\nmax_bytes = {bytes}\n");
+        Policy::load(&files(&[("config.toml", &text)]), 1)
+    };
+    assert_eq!(
+        load(1_048_576).unwrap().config().audit.max_bytes.get(),
+        1_048_576
+    );
+    let errors = load(1_048_575).unwrap_err();
+    let error = errors[0].to_string();
+    assert!(
+        error.starts_with("config.toml:2: `audit.max_bytes` is 1048575, less than 1048576"),
+        "{error}"
+    );
+}
