@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use proto::audit::Outcome;
+use proto::audit::{Outcome, OutcomeStatus};
 use proto::{Arguments, Entry, Hash32, Labels, Line, SessionId};
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,24 @@ pub(crate) struct OpenDecision {
     pub(crate) session: SessionId,
     /// What its result was going to be labelled.
     pub(crate) labels: Labels,
+}
+
+impl OpenDecision {
+    /// What the log says of it, the decision in line `of`, when nobody saw how it ended.
+    pub(crate) fn unknown(self, of: u64) -> Outcome {
+        Outcome {
+            of,
+            session: self.session,
+            status: OutcomeStatus::Unknown,
+            class: self.labels.class,
+            untrusted: self.labels.untrusted,
+            truncated: false,
+            bytes: 0,
+            cause: None,
+            exit: None,
+            usage: None,
+        }
+    }
 }
 
 /// The memory of the log.
@@ -63,6 +81,12 @@ impl Books {
     /// brokerd is gone and every sandbox with it: no decision is live any more.
     pub(crate) fn nothing_is_live(&mut self) {
         self.live.clear();
+    }
+
+    /// Takes out every open decision, for a log of which nothing is live.
+    pub(crate) fn take_all_unknown(&mut self) -> BTreeMap<u64, OpenDecision> {
+        self.live.clear();
+        std::mem::take(&mut self.open)
     }
 
     /// Takes out an open decision that is no live ticket's, for the record that nobody saw its end.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use policy::Policy;
 use proto::approval::ApprovalEvent;
-use proto::audit::{Decision, Outcome, OutcomeStatus, SessionEvent};
+use proto::audit::{Decision, SessionEvent};
 use proto::broker::RecordEntry;
 use proto::grant::Mode;
 use proto::{
@@ -209,18 +209,7 @@ pub(crate) fn admit(
                 .books
                 .take_unknown(of)
                 .ok_or(RecordError::NotOpen(of))?;
-            let entry = Entry::Outcome(Outcome {
-                of,
-                session: open.session,
-                status: OutcomeStatus::Unknown,
-                class: open.labels.class,
-                untrusted: open.labels.untrusted,
-                truncated: false,
-                bytes: 0,
-                cause: None,
-                exit: None,
-                usage: None,
-            });
+            let entry = Entry::Outcome(open.unknown(of));
             Ok(Admitted::durable(entry, false))
         }
     }

@@ -1,6 +1,5 @@
 //! The log of runs: a decision before the program starts, an outcome after its end, as for every call.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use confine::launch::Ended;
@@ -14,6 +13,7 @@ use proto::{
 use serde::Serialize;
 
 use super::{Request, RunError};
+use crate::books::Books;
 use crate::broker::clock;
 use crate::{count, in_full, voice};
 
@@ -76,35 +76,16 @@ impl Record {
                 torn.seq
             ));
         }
-        let mut open = BTreeMap::new();
+        let mut books = Books::default();
         for line in ledger::read(&paths) {
-            let line = line.map_err(|error| failed(&error))?;
-            match line.entry {
-                Entry::Decision(decision) if decision.decision.granted().is_some() => {
-                    open.insert(line.seq, decision.session);
-                }
-                Entry::Outcome(outcome) => drop(open.remove(&outcome.of)),
-                _ => {}
-            }
+            books.read(&line.map_err(|error| failed(&error))?);
         }
         let now = clock().as_millis();
         let name = format!("run-{now}-{}", std::process::id());
         let session = SessionId::new(name).map_err(|error| failed(&error))?;
         let record = Self { ledger, session };
-        for (of, session) in open {
-            let outcome = Outcome {
-                of,
-                session,
-                status: OutcomeStatus::Unknown,
-                class: LABELS.class,
-                untrusted: LABELS.untrusted,
-                truncated: false,
-                bytes: 0,
-                cause: None,
-                exit: None,
-                usage: None,
-            };
-            record.append(Entry::Outcome(outcome))?;
+        for (of, open) in books.take_all_unknown() {
+            record.append(Entry::Outcome(open.unknown(of)))?;
         }
         Ok(record)
     }

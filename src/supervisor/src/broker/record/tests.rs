@@ -1,5 +1,6 @@
 //! What `record` takes and what it refuses.
 
+use proto::audit::OutcomeStatus;
 use proto::{Confinement, DataClass, DenyReason, GrantId, Hash32, Labels, Level, ToolName};
 
 use super::*;
