@@ -83,7 +83,7 @@ fn program(text: &mut Text, plan: &Plan) {
     text.fact(&words.join(" "));
     text.fact(&format!("in {}", shown(&program.cwd)));
     for (key, value) in &program.env {
-        text.fact(&format!("{key}={}", shown(value)));
+        text.fact(&format!("{}={}", shown(key), shown(value)));
     }
     text.fact(&format!("input sha256 {}", program.input));
 }
@@ -188,7 +188,8 @@ fn network(text: &mut Text, plan: &Plan) {
 
 fn system_calls(text: &mut Text, plan: &Plan) {
     text.section("System calls");
-    text.fact(&format!("sets: {}", plan.seccomp.sets.join(", ")));
+    let sets: Vec<_> = plan.seccomp.sets.iter().map(|set| shown(set)).collect();
+    text.fact(&format!("sets: {}", sets.join(", ")));
     text.fact(&format!("program sha256 {}", plan.seccomp.program));
 }
 

@@ -149,7 +149,12 @@ proptest! {
     #[test]
     fn no_text_breaks_a_line_or_the_width(word in "\\PC{0,200}|[\\x00-\\x20]{0,20}", path in "(/[a-z ]{1,30}){1,9}") {
         let mut plan = plan();
-        plan.program.argv.push(word);
+        // Whoever made the plan: every text of it may be any.
+        plan.program.argv.push(word.clone());
+        plan.program.env.insert(word.clone(), word.clone());
+        plan.seccomp.sets.push(word.clone());
+        plan.hostname.clone_from(&word);
+        plan.profile = word;
         plan.program.cwd = path.clone();
         plan.mounts.push(Mount::View { path, directory: false });
         let text = describe(&plan);
