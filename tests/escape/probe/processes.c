@@ -263,27 +263,60 @@ static void act_realtime(char **words)
 	done("set");
 }
 
-/* NAME: a process in a session of its own, with another parent, which is there to stay. */
-static void act_outlive(char **words)
+/* Starts a process in a session of its own, with another parent, which is there to stay. Once this one has ended it ends
+ * `killed`, if that is not 0. */
+static void outlive(const char *name, pid_t killed)
 {
-	pid_t child = need(fork(), "fork");
+	int open_here[2];
+	char nothing;
+	pid_t child;
 
+	need(pipe(open_here), "pipe");
+	child = need(fork(), "fork");
 	if (child) {
 		ended(child);
 		done("started");
 	}
+	close(open_here[1]);
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	if (fork())
 		_exit(0);
 	alarm(0);
-	prctl(PR_SET_NAME, words[0]);
+	prctl(PR_SET_NAME, name);
 	/* Nobody waits for the end of what it would write. */
 	for (int descriptor = 0; descriptor < 3; descriptor++)
 		close(descriptor);
+	if (killed && read(open_here[0], &nothing, 1) == 0)
+		kill(killed, SIGKILL);
 	for (;;)
 		pause();
+}
+
+/* NAME */
+static void act_outlive(char **words)
+{
+	outlive(words[0], 0);
+}
+
+/* PID NAME, or `child NAME` for a process that the act starts. */
+static void act_desert(char **words)
+{
+	pid_t target;
+
+	if (strcmp(words[0], "child")) {
+		target = number(words[0]);
+		errno = EPERM;
+		if (target == 1 && !is_alone())
+			unable("process 1 is the machine's");
+		outlive(words[1], target);
+	}
+	target = need(fork(), "fork");
+	if (!target)
+		for (;;)
+			pause();
+	outlive(words[1], target);
 }
 
 /* An end that leaves what was in memory to whoever collects such things. */
@@ -348,6 +381,7 @@ const struct act processes[] = {
 	{ "slow", 2, act_slow },
 	{ "realtime", 0, act_realtime },
 	{ "outlive", 1, act_outlive },
+	{ "desert", 2, act_desert },
 	{ "dump", 1, act_dump },
 	{ "ask", 2, act_ask },
 	{ 0 },

@@ -138,19 +138,19 @@ impl Room {
     }
 
     /// An act with the names of this room put in. In a sandbox `@init` and `@first` are its process 1; without one that is
-    /// the machine's, so that a child of the act and the victim stand for it. Without namespaces `@first` is the stage.
+    /// the machine's, so that a child of the act and the victim stand for it. Without namespaces they are the stage.
     #[must_use]
     pub fn act(&self, act: &str, column: Column) -> String {
         let sandbox = column != Column::Free;
         let one = |other: String| if sandbox { "1".to_owned() } else { other };
-        let first = match column {
+        let one = |other: String| match column {
             Column::Bare => "@stage".to_owned(),
-            _ => one(self.outside.victim().to_string()),
+            _ => one(other),
         };
         let mut act = act.replace("@/", &format!("{}/", self.directory.path().display()));
         let fixed = [
             ("@init", one("child".to_owned())),
-            ("@first", first),
+            ("@first", one(self.outside.victim().to_string())),
             ("@nonce", self.nonce.clone()),
             ("@leaked", LEAKED.to_string()),
             ("@group", GROUP.to_string()),

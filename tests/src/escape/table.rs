@@ -5,7 +5,7 @@
 //! An answer is `ok`, `held`, an errno, or the signal that killed it; `/` separates answers that are equally right, `=` is
 //! the answer of the column to the left, `any` is whatever the settings of the host make of it. Remarks are separated by
 //! `;`: `user` (without a sandbox the plain user tries it), `alone` (it gets a launch of its own), `layer NAME` (not judged
-//! where the launch says that this layer is a gap), `outside WHAT` (the act succeeds, and what comes of it is seen from
+//! where the launch says that this layer is a gap, unless `bare` says what is right), `outside WHAT` (the act succeeds, and what comes of it is seen from
 //! outside; a launch of its own), `bare ANSWER` (in ours where no namespaces can be made, if it is not what it is in ours
 //! without root; `-` if the act makes no sense there), `why TEXT` (why the act cannot simply succeed without a sandbox).
 
@@ -83,6 +83,8 @@ pub struct Row {
     pub user: bool,
     /// Nothing else runs in its sandbox.
     pub alone: bool,
+    /// What is right without namespaces is said for itself.
+    pub bare: bool,
     /// The layer that refuses, where a launch may lack it.
     pub layer: Option<String>,
     /// Who says what came of it, if not the act.
@@ -131,6 +133,7 @@ fn row(line: &str) -> Row {
         answers: answers.try_into().unwrap(),
         user: false,
         alone: false,
+        bare: false,
         layer: None,
         outside: None,
     };
@@ -147,6 +150,7 @@ fn row(line: &str) -> Row {
             Some(("bare", answer)) => {
                 let answers = answer.split('/').map(str::to_owned).collect();
                 row.answers[Column::Bare as usize] = Expected(answers);
+                row.bare = true;
             }
             Some(("layer", layer)) => row.layer = Some(layer.to_owned()),
             Some(("why", _)) => reason = true,

@@ -53,10 +53,10 @@ fn main() -> ExitCode {
         let [name, left_out, behind, who] = fields[..] else {
             continue;
         };
-        let column = if who == "root" {
-            Column::Root
-        } else {
-            Column::Rootless
+        let column = match who {
+            "root" => Column::Root,
+            "bare" => Column::Bare,
+            _ => Column::Rootless,
         };
         if behind.starts_with("measured") || behind.contains(':') {
             println!("{name:44} {behind}");
@@ -119,7 +119,7 @@ fn tell(name: &str, rows: &[String]) {
 }
 
 /// The answers of sandboxes that others are compared with, by what they have not.
-type Compared = BTreeMap<(bool, bool, Vec<String>), Vec<Answer>>;
+type Compared = BTreeMap<(bool, u8, Vec<String>), Vec<Answer>>;
 
 /// The rows whose answer changes when a step is left out.
 fn missed(
@@ -130,7 +130,16 @@ fn missed(
     left_out: &str,
 ) -> Missed {
     // Launches of their own take long, and show limits and ends only.
-    let heavy = ["join-memory", "join-pids", "join-cpu", "parent-death"].contains(&left_out);
+    let heavy = [
+        "join-memory",
+        "join-pids",
+        "join-cpu",
+        "parent-death",
+        "subreaper",
+        "mark",
+        "processes",
+    ];
+    let heavy = heavy.contains(&left_out);
     let rows: Vec<Row> = all
         .iter()
         .filter(|row| row.alone == heavy)
@@ -144,7 +153,7 @@ fn missed(
         };
         column.run(&room, &rows, &stage)
     };
-    let key = (heavy, column == Column::Root, behind.to_vec());
+    let key = (heavy, column as u8, behind.to_vec());
     let with = compared.entry(key).or_insert_with(|| {
         let with = run(behind.to_vec());
         assert_eq!(with.failed, None, "without {behind:?}");
