@@ -77,6 +77,7 @@ fn run(launcher: &Launcher, script: &str) -> Value {
     let (prepared, output) = prepare(launcher, script, 100);
     let group = directory(&group_of(&prepared.pid().to_string()));
     let ended = prepared.start().unwrap().wait(PATIENCE);
+    launcher.settle();
     let (stdout, stderr) = output.read();
     json!({
         "exit": ended.exit,
@@ -176,6 +177,7 @@ fn processor(launcher: &Launcher) {
     let reached = wait_for(|| throttled() > before + 2);
     running.killer().kill(ExitCause::Aborted);
     let ended = running.wait(PATIENCE);
+    launcher.settle();
     say(
         "processor",
         json!({ "held_back": reached, "cause": ended.cause, "group_left": group.exists() }),
@@ -194,6 +196,7 @@ fn killed(launcher: &Launcher) {
     let pids = read(&group, "cgroup.procs");
     running.killer().kill(ExitCause::Aborted);
     let ended = running.wait(PATIENCE);
+    launcher.settle();
     let alive: Vec<&str> = pids
         .lines()
         .filter(|pid| Path::new("/proc").join(pid).exists())
