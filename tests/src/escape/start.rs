@@ -232,10 +232,11 @@ pub(super) fn end_of_starter(start: &Start<'_>) -> Result<bool, String> {
         came || !matches!(stand.try_wait(), Ok(None))
     });
     let starter = Process::of(stand.id()).and_then(|stand| stand.children().into_iter().next());
+    let mut first = Vec::new();
     let outcome = match &starter {
         Some(starter) if came => {
             if start.column != Column::Free {
-                let first = starter.children();
+                first = starter.children();
                 first.iter().for_each(|first| first.signal(Signal::STOP));
             }
             starter.kill();
@@ -244,6 +245,8 @@ pub(super) fn end_of_starter(start: &Start<'_>) -> Result<bool, String> {
         _ => Err("what was to stay did not come".to_owned()),
     };
     drop(stdin);
+    // One that waited for its plan is stopped and does not hear that its starter has ended.
+    first.iter().for_each(Process::kill);
     let _ = stand.kill();
     let _ = stand.wait();
     if let Some(starter) = starter {
